@@ -1,0 +1,150 @@
+"""Files that hold arrays and a description, cannot run code, and are either whole or not there.
+
+One safetensors file. Its header's `__metadata__` has two strings: `likely`, a JSON description with the shape, type and
+checksum of every array, and `checksum`, that of the description itself; so any flipped bit is found. Writing goes beside
+the target, is fsynced, renamed over it, and the folder is fsynced.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import tempfile
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FORMAT = 1
+MAX_HEADER = 64 << 20  # bytes; a real header is a few kilobytes, safetensors itself allows 100 MB
+_DTYPES = {"F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL"}
+
+
+class FileError(ValueError):
+    """A file that is not what it should be: truncated, altered, foreign, or of another version."""
+
+
+def write_atomically(path: str | os.PathLike, data: bytes) -> None:
+    """Put `data` at `path` so that after a crash there is the old file or the new one, never a mixture."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileError(f"cannot write {target}: the folder {target.parent} does not exist.")
+    handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(beside, 0o666 & ~_umask())
+        os.replace(beside, target)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_arrays(path: str | os.PathLike, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+    """Write named arrays and a JSON description into one file, atomically."""
+    from safetensors.numpy import save
+
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    described = {name: _describe(array) for name, array in arrays.items()}
+    text = json.dumps({"format": FORMAT, "meta": meta, "arrays": described}, sort_keys=True, allow_nan=True)
+    data = save(arrays, metadata={"likely": text, "checksum": _checksum(text.encode())})
+    if struct.unpack("<Q", data[:8])[0] > MAX_HEADER:
+        raise FileError(f"cannot write {path}: its description is larger than {MAX_HEADER >> 20} MB.")
+    write_atomically(path, data)
+
+
+def read_arrays(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read what `write_arrays` wrote; anything else raises `FileError` before memory is claimed for it."""
+    path = Path(path)
+    description = read_description(path)
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        arrays = load(path.read_bytes())  # as large as the file is, whatever the header claims
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise FileError(f"{path} is damaged: {error}") from None
+    if set(arrays) != set(description["arrays"]):
+        raise FileError(f"{path} is damaged: its arrays are not the ones it describes.")
+    for name, array in arrays.items():
+        if _describe(array) != description["arrays"][name]:
+            raise FileError(f"{path} is damaged: array {name!r} does not match its checksum.")
+    return arrays, description["meta"]
+
+
+def read_description(path: str | os.PathLike) -> dict[str, Any]:
+    """The checked description in a file's header: format, meta, arrays."""
+    path = Path(path)
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            header = _header(path, file, size)
+    except FileNotFoundError:
+        raise FileError(f"there is no file {path}.") from None
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}.") from None
+    metadata = header.get("__metadata__")
+    text = metadata.get("likely") if isinstance(metadata, dict) else None
+    if not isinstance(text, str):
+        raise FileError(f"{path} is a safetensors file, but not one of likely's.")
+    if metadata.get("checksum") != _checksum(text.encode()):
+        raise FileError(f"{path} is damaged: its description does not match its checksum.")
+    description = json.loads(text)
+    if description.get("format") != FORMAT:
+        raise FileError(f"{path} has format {description.get('format')}, this version of likely reads format {FORMAT}.")
+    return description
+
+
+def _header(path: Path, file: Any, size: int) -> dict[str, Any]:
+    start = file.read(8)
+    length = struct.unpack("<Q", start)[0] if len(start) == 8 else size
+    if not 2 <= length <= min(size - 8, MAX_HEADER):
+        raise FileError(f"{path} is not a likely file, or it is truncated: its header does not fit its {size} bytes.")
+    try:
+        header = json.loads(file.read(length))
+    except (ValueError, RecursionError):
+        raise FileError(f"{path} is not a likely file, or it is damaged: its header is not JSON.") from None
+    if not isinstance(header, dict):
+        raise FileError(f"{path} is not a likely file: its header is not a table.")
+    end = 0
+    for name, entry in header.items():
+        if name != "__metadata__":
+            end = max(end, _check_entry(path, name, entry, size - 8 - length))
+    if end != size - 8 - length:
+        raise FileError(f"{path} is damaged: it holds {size - 8 - length} bytes of arrays where {end} are described.")
+    return header
+
+
+def _check_entry(path: Path, name: str, entry: Any, room: int) -> int:
+    try:
+        start, end = entry["data_offsets"]
+        sound = entry["dtype"] in _DTYPES and 0 <= start <= end <= room and all(0 <= side for side in entry["shape"])
+    except (TypeError, KeyError, ValueError):
+        sound = False
+    if not sound:
+        raise FileError(f"{path} is damaged or truncated: array {name!r} does not fit in the file.")
+    return int(end)
+
+
+def _describe(array: np.ndarray) -> dict[str, Any]:
+    return {"dtype": str(array.dtype), "shape": list(array.shape), "checksum": _checksum(array.tobytes())}
+
+
+def _checksum(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
