@@ -1,0 +1,50 @@
+# make compare   install, then compare six models on scikit-learn's digits: a table, and report.html
+# make test      all tests, doctests included, on two cores
+# make lint      style, format, types, direction of imports;  make format  mends the first two
+# make bench     every benchmark, or one: make bench BENCH=rbm
+# make gallery   every picture of the documentation
+# make clean     remove the environment, the caches and the report
+
+PYTHON ?= python3
+BENCH ?=
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.DELETE_ON_ERROR:
+.PHONY: compare test lint format bench gallery clean
+
+compare: $(INSTALLED)
+	$(BIN)/likely compare digits
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest -n 2 -q
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --cache-dir .cache/import-linter
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(INSTALLED)
+	$(BIN)/python -m benchmarks $(BENCH)
+
+gallery: $(INSTALLED)
+	set -e; for script in docs/gallery/*.py; do echo "$$script"; $(BIN)/python "$$script"; done
+
+# The build back end is in the lock as well, so that the last step fetches nothing. -qq leaves only errors.
+$(INSTALLED): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "likely needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make PYTHON=python3.11" >&2; exit 1; }
+	@echo "Installing into .venv (a minute or two, only when requirements.lock or pyproject.toml change) ..."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+clean:
+	rm -rf .venv .cache .hypothesis build dist report.html
+	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,77 @@
+"""What all tests share: seeds, the configuration of JAX, and the folder of real data.
+
+Seeds are scikit-learn's way: a test that draws random numbers takes `global_random_seed` and must pass with every seed.
+One fixed seed runs by default; `LIKELY_TESTS_GLOBAL_RANDOM_SEED` takes another ("7"), a range ("3-9", both ends
+included) or "all" (0 to 99).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DEFAULT_SEED = 42
+ALL_SEEDS = range(100)
+
+# Environment variables rather than jax.config, so that they also hold in the processes that tests start, and so that
+# tests of the light parts need not import JAX. They are read when JAX is imported, which is after this file.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".cache" / "jax"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")  # a shape that only broadcasting makes fit is a bug
+os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(ROOT / ".cache" / "hypothesis"))
+
+
+def seeds_from(text: str | None) -> list[int]:
+    """The seeds that a value of LIKELY_TESTS_GLOBAL_RANDOM_SEED asks for."""
+    if not text:
+        return [DEFAULT_SEED]
+    if text == "all":
+        return list(ALL_SEEDS)
+    first, dash, last = text.partition("-")
+    try:
+        seeds = list(range(int(first), int(last if dash else first) + 1))
+    except ValueError:
+        seeds = []
+    if not seeds or seeds[0] < 0:
+        raise pytest.UsageError(
+            f'LIKELY_TESTS_GLOBAL_RANDOM_SEED must be a seed ("7"), a range ("3-9") or "all", got {text!r}.'
+        )
+    return seeds
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "global_random_seed" in metafunc.fixturenames:
+        seeds = seeds_from(os.environ.get("LIKELY_TESTS_GLOBAL_RANDOM_SEED"))
+        metafunc.parametrize("global_random_seed", seeds, ids=[f"seed{seed}" for seed in seeds])
+
+
+@pytest.fixture
+def x64() -> Iterator[None]:
+    """Double precision inside the test, for oracles."""
+    import jax
+
+    with jax.enable_x64(True):
+        yield
+
+
+def find_data_folder() -> Path | None:
+    """The folder of real data: LIKELY_DATA, else shared/data beside the repository; None where there is neither."""
+    named = os.environ.get("LIKELY_DATA")
+    folder = Path(named) if named else ROOT.parent / "shared" / "data"
+    return folder if folder.is_dir() else None
+
+
+@pytest.fixture
+def data_folder(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of real data, which LIKELY_DATA then names; the test is skipped where there is none."""
+    folder = find_data_folder()
+    if folder is None:
+        pytest.skip("no real data: set LIKELY_DATA to a folder with mnist/, debd/, tabular/ ... to run this test")
+    monkeypatch.setenv("LIKELY_DATA", str(folder))
+    return folder
