@@ -54,7 +54,7 @@ def write_arrays(path: str | os.PathLike, arrays: Mapping[str, np.ndarray], meta
     """Write named arrays and a JSON description into one file, atomically."""
     from safetensors.numpy import save
 
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     described = {name: _describe(array) for name, array in arrays.items()}
     text = json.dumps({"format": FORMAT, "meta": meta, "arrays": described}, sort_keys=True, allow_nan=True)
     data = save(arrays, metadata={"likely": text, "checksum": _checksum(text.encode())})

@@ -1,0 +1,208 @@
+"""A table's columns as one exponential family: p(x | eta) = h(x) exp(eta · T(x) - A(eta)), eta and T(x) of length D.
+
+Columns of one kind form a block, and the blocks stand one after the other in the statistics vector, so that log p is a
+matrix product however mixed the table. The one rule for missing cells: an unobserved cell contributes nothing, neither
+eta · T nor A nor h; since columns are independent given eta, that is the marginal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+
+from likely.columns.families import FAMILIES, Family
+from likely.schema import Schema
+
+
+@dataclass(frozen=True)
+class Block:
+    """Columns of one kind (categorical ones with equally many categories) and their slice of the statistics."""
+
+    kind: str
+    places: tuple[int, ...]
+    start: int
+    n_statistics: int  # per column
+
+    @property
+    def family(self) -> type[Family]:
+        return FAMILIES[self.kind]
+
+    @property
+    def stop(self) -> int:
+        return self.start + len(self.places) * self.n_statistics
+
+    def take(self, statistics: Array) -> Array:
+        """This block's part of (..., D), as (..., m, s)."""
+        part = statistics[..., self.start : self.stop]
+        return part.reshape(*part.shape[:-1], len(self.places), self.n_statistics)
+
+    def columns_of(self, x: Array) -> Array:
+        """This block's columns of (..., d); the array itself when they are all of them."""
+        if self.places == tuple(range(x.shape[-1])):
+            return x
+        return x[..., np.array(self.places)]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The exponential family of a table. Static and hashable: it can be closed over or passed to `jit` as static.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> columns = Columns(("binary", "real"), (1, 1))
+    >>> columns.statistics(jnp.array([1.0, 3.0]))
+    Array([1., 3., 9.], dtype=float32)
+    >>> eta = columns.natural(jnp.array([0.5, 0.0, 1.0]))        # P(x0 = 1) = 1/2, x1 ~ N(0, 1)
+    >>> float(columns.log_density(jnp.array([1.0, 0.0]), None, eta))  # log(1/2) - log(2 pi)/2
+    -1.612...
+    """
+
+    kinds: tuple[str, ...]
+    n_categories: tuple[int, ...]
+
+    @classmethod
+    def of(cls, schema: Schema) -> Columns:
+        return cls(schema.kinds, tuple(column.n_categories for column in schema.columns))
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.kinds)
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        groups: dict[tuple[str, int], list[int]] = {}
+        for kind in FAMILIES:
+            for place, (own, n_categories) in enumerate(zip(self.kinds, self.n_categories, strict=True)):
+                if own == kind:
+                    s = FAMILIES[kind].n_statistics(n_categories)
+                    groups.setdefault((kind, s), []).append(place)
+        blocks, start = [], 0
+        for (kind, s), places in groups.items():
+            blocks.append(Block(kind, tuple(places), start, s))
+            start = blocks[-1].stop
+        return tuple(blocks)
+
+    @cached_property
+    def n_statistics(self) -> int:
+        """D, the length of T(x) and of eta."""
+        return self.blocks[-1].stop
+
+    @cached_property
+    def column_of(self) -> np.ndarray:
+        """(D,) the column that each statistic belongs to."""
+        return np.concatenate([np.repeat(block.places, block.n_statistics) for block in self.blocks])
+
+    @cached_property
+    def is_quadratic(self) -> np.ndarray:
+        """(D,) True for the x² statistics of real columns."""
+        out = np.zeros(self.n_statistics, dtype=bool)
+        for block in self.blocks:
+            if block.kind == "real":
+                out[block.start + 1 : block.stop : 2] = True
+        return out
+
+    @cached_property
+    def real_places(self) -> np.ndarray:
+        """Positions of the real columns."""
+        return np.flatnonzero([kind == "real" for kind in self.kinds])
+
+    def statistics(self, x: Float[Array, "*n d"], observed: Bool[Array, "*n d"] | None = None) -> Float[Array, "*n D"]:
+        """T(x), zero where unobserved."""
+        x = _zero_unobserved(x, observed)
+        full = self._join(lambda b: b.family.statistics(b.columns_of(x), b.n_statistics))
+        return full if observed is None else jnp.where(self.spread(observed), full, 0)
+
+    def spread(self, per_column: Array) -> Array:
+        """A value per column (..., d) repeated over the column's statistics (..., D)."""
+        if self.n_statistics == self.n_columns and len(self.blocks) == 1:
+            return per_column
+        return per_column[..., self.column_of]
+
+    def collect(self, per_statistic: Array) -> Array:
+        """Values per statistic (..., D) summed over each column (..., d)."""
+        return self._scatter(lambda b: b.take(per_statistic).sum(axis=-1))
+
+    def log_partition(self, eta: Float[Array, "*n D"]) -> Float[Array, "*n d"]:
+        """A(eta) of each column."""
+        return self._scatter(lambda b: b.family.log_partition(b.take(eta)))
+
+    def log_base(self, x: Float[Array, "*n d"], observed: Bool[Array, "*n d"] | None = None) -> Float[Array, "*n"]:
+        """log h(x), summed over the observed columns."""
+        x = _zero_unobserved(x, observed)
+        terms = self._scatter(lambda b: b.family.log_base(b.columns_of(x)))
+        return _sum_observed(terms, observed)
+
+    def log_density(
+        self, x: Float[Array, "*n d"], observed: Bool[Array, "*n d"] | None, eta: Float[Array, "*n D"]
+    ) -> Float[Array, "*n"]:
+        """log p(x | eta), summed over the observed columns."""
+        linear = jnp.sum(eta * self.statistics(x, observed), axis=-1)
+        return linear - _sum_observed(self.log_partition(eta), observed) + self.log_base(x, observed)
+
+    def log_density_table(
+        self, x: Float[Array, "n d"], observed: Bool[Array, "n d"] | None, eta: Float[Array, "k D"]
+    ) -> Float[Array, "n k"]:
+        """log p(x_i | eta_j) of every row under every parameter vector, by matrix products."""
+        linear = self.statistics(x, observed) @ eta.T
+        normaliser = self.log_partition(eta)
+        constant = normaliser.sum(-1)[None, :] if observed is None else observed.astype(x.dtype) @ normaliser.T
+        return linear - constant + self.log_base(x, observed)[:, None]
+
+    def mean(self, eta: Float[Array, "*n D"]) -> Float[Array, "*n D"]:
+        """E[T(x) | eta]."""
+        return self._join(lambda b: b.family.mean(b.take(eta)))
+
+    def natural(self, mean: Float[Array, "*n D"], floor: float = 1e-6) -> Float[Array, "*n D"]:
+        """eta with E[T(x)] = mean; `floor` keeps probabilities, rates and variances away from zero."""
+        return self._join(lambda b: b.family.natural(b.take(mean), floor))
+
+    def sample(self, key: Key[Array, ""], eta: Float[Array, "*n D"]) -> Float[Array, "*n d"]:
+        """x ~ p(x | eta)."""
+        keys = dict(zip(self.blocks, jax.random.split(key, len(self.blocks)), strict=True))
+        return self._scatter(lambda b: b.family.sample(keys[b], b.take(eta)))
+
+    def expected_rows(self, mean: Float[Array, "*n D"]) -> Float[Array, "*n d"]:
+        """Mean statistics as cells: probability of 1, rate, mean; the most probable code of a categorical column."""
+        return self._scatter(lambda b: _expected(b, b.take(mean)))
+
+    def typical_rows(self, mean: Float[Array, "*n D"]) -> Float[Array, "*n d"]:
+        """Mean statistics as cells that the columns admit: as `expected_rows`, but binary and counts rounded."""
+        return self._scatter(lambda b: _typical(b, b.take(mean)))
+
+    def _join(self, part: Callable[[Block], Array]) -> Array:
+        """Blocks' (..., m, s) flattened and laid side by side: (..., D)."""
+        parts = [part(block) for block in self.blocks]
+        flat = [p.reshape(*p.shape[:-2], p.shape[-2] * p.shape[-1]) for p in parts]
+        return flat[0] if len(flat) == 1 else jnp.concatenate(flat, axis=-1)
+
+    def _scatter(self, part: Callable[[Block], Array]) -> Array:
+        """Blocks' (..., m) put back into the order of the columns: (..., d)."""
+        parts = [part(block) for block in self.blocks]
+        if len(parts) == 1:
+            return parts[0]
+        order = np.argsort(np.concatenate([block.places for block in self.blocks]))
+        return jnp.concatenate(parts, axis=-1)[..., order]
+
+
+def _zero_unobserved(x: Array, observed: Array | None) -> Array:
+    return x if observed is None else jnp.where(observed, x, 0)
+
+
+def _sum_observed(terms: Array, observed: Array | None) -> Array:
+    return (terms if observed is None else jnp.where(observed, terms, 0)).sum(axis=-1)
+
+
+def _expected(block: Block, mean: Array) -> Array:
+    return jnp.argmax(mean, axis=-1).astype(mean.dtype) if block.kind == "categorical" else mean[..., 0]
+
+
+def _typical(block: Block, mean: Array) -> Array:
+    cells = _expected(block, mean)
+    return jnp.round(cells) if block.kind in ("binary", "count") else cells

@@ -1,0 +1,211 @@
+"""The four observation families: p(x | eta) = h(x) exp(eta · T(x) - A(eta)).
+
+Each works on a block of m columns of its kind at once. Statistics and natural parameters have their statistics on the
+last axes: (..., m, s) with s statistics a column: 1 for Bernoulli and Poisson, K for a categorical, 2 for a Gaussian.
+
+| family      | T(x)    | eta                  | A(eta)                        | mean of T           |
+|-------------|---------|----------------------|-------------------------------|---------------------|
+| Bernoulli   | x       | logit p              | log(1 + e^eta)                | p                   |
+| categorical | one-hot | logits               | log sum e^eta                 | softmax             |
+| Poisson     | x       | log rate             | e^eta                         | rate                |
+| Gaussian    | x, x²   | m/s², -1/(2s²)       | m²/(2s²) + log s + log(2π)/2  | m, m² + s²          |
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+# exp(log rate) above this overflows nothing in float32 and is far above any count that a table holds
+_MAX_LOG_RATE = 20.0
+
+
+class Family(abc.ABC):
+    """An exponential family for a block of columns; stateless, abstract or final."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def n_statistics(n_categories: int) -> int:
+        """Length s of T(x)."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def statistics(x: Float[Array, "*n m"], s: int) -> Float[Array, "*n m s"]:
+        """T(x)."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def log_base(x: Float[Array, "*n m"]) -> Float[Array, "*n m"]:
+        """log h(x)."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def log_partition(eta: Float[Array, "*n m s"]) -> Float[Array, "*n m"]:
+        """A(eta)."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def mean(eta: Float[Array, "*n m s"]) -> Float[Array, "*n m s"]:
+        """E[T(x)], the gradient of A."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def natural(mean: Float[Array, "*n m s"], floor: float) -> Float[Array, "*n m s"]:
+        """eta with that mean: the inverse of `mean`, with probabilities, rates and variances kept above `floor`."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def sample(key: Key[Array, ""], eta: Float[Array, "*n m s"]) -> Float[Array, "*n m"]:
+        """x ~ p(x | eta)."""
+
+
+class Bernoulli(Family):
+    """x in {0, 1}."""
+
+    @staticmethod
+    def n_statistics(n_categories):
+        return 1
+
+    @staticmethod
+    def statistics(x, s):
+        return x[..., None]
+
+    @staticmethod
+    def log_base(x):
+        return jnp.zeros_like(x)
+
+    @staticmethod
+    def log_partition(eta):
+        return jax.nn.softplus(eta[..., 0])
+
+    @staticmethod
+    def mean(eta):
+        return jax.nn.sigmoid(eta)
+
+    @staticmethod
+    def natural(mean, floor):
+        p = jnp.clip(mean, floor, 1 - floor)
+        return jnp.log(p) - jnp.log1p(-p)
+
+    @staticmethod
+    def sample(key, eta):
+        return jax.random.bernoulli(key, jax.nn.sigmoid(eta[..., 0])).astype(eta.dtype)
+
+
+class Categorical(Family):
+    """x in {0, ..., K-1}."""
+
+    @staticmethod
+    def n_statistics(n_categories):
+        return n_categories
+
+    @staticmethod
+    def statistics(x, s):
+        return (x[..., None] == jnp.arange(s, dtype=x.dtype)).astype(x.dtype)
+
+    @staticmethod
+    def log_base(x):
+        return jnp.zeros_like(x)
+
+    @staticmethod
+    def log_partition(eta):
+        return jax.nn.logsumexp(eta, axis=-1)
+
+    @staticmethod
+    def mean(eta):
+        return jax.nn.softmax(eta, axis=-1)
+
+    @staticmethod
+    def natural(mean, floor):
+        return jnp.log(jnp.maximum(mean, floor))
+
+    @staticmethod
+    def sample(key, eta):
+        return jax.random.categorical(key, eta, axis=-1).astype(eta.dtype)
+
+
+class Poisson(Family):
+    """x in {0, 1, 2, ...}."""
+
+    @staticmethod
+    def n_statistics(n_categories):
+        return 1
+
+    @staticmethod
+    def statistics(x, s):
+        return x[..., None]
+
+    @staticmethod
+    def log_base(x):
+        return -jax.scipy.special.gammaln(x + 1)
+
+    @staticmethod
+    def log_partition(eta):
+        return jnp.exp(jnp.minimum(eta[..., 0], _MAX_LOG_RATE))
+
+    @staticmethod
+    def mean(eta):
+        return jnp.exp(jnp.minimum(eta, _MAX_LOG_RATE))
+
+    @staticmethod
+    def natural(mean, floor):
+        return jnp.log(jnp.maximum(mean, floor))
+
+    @staticmethod
+    def sample(key, eta):
+        # JAX draws Poisson variates with threefry keys only
+        bits = jax.random.bits(key, (2,), jnp.uint32)
+        threefry = jax.random.wrap_key_data(bits, impl="threefry2x32")
+        rate = jnp.exp(jnp.minimum(eta[..., 0], _MAX_LOG_RATE))
+        return jax.random.poisson(threefry, rate).astype(eta.dtype)
+
+
+class Gaussian(Family):
+    """x real, with mean and variance both free."""
+
+    @staticmethod
+    def n_statistics(n_categories):
+        return 2
+
+    @staticmethod
+    def statistics(x, s):
+        return jnp.stack([x, x * x], axis=-1)
+
+    @staticmethod
+    def log_base(x):
+        return jnp.full_like(x, -0.5 * math.log(2 * math.pi))
+
+    @staticmethod
+    def log_partition(eta):
+        linear, quadratic = eta[..., 0], eta[..., 1]
+        return -(linear**2) / (4 * quadratic) - 0.5 * jnp.log(-2 * quadratic)
+
+    @staticmethod
+    def mean(eta):
+        variance = -0.5 / eta[..., 1]
+        location = eta[..., 0] * variance
+        return jnp.stack([location, location**2 + variance], axis=-1)
+
+    @staticmethod
+    def natural(mean, floor):
+        location = mean[..., 0]
+        variance = jnp.maximum(mean[..., 1] - location**2, floor)
+        return jnp.stack([location / variance, -0.5 / variance], axis=-1)
+
+    @staticmethod
+    def sample(key, eta):
+        variance = -0.5 / eta[..., 1]
+        noise = jax.random.normal(key, eta.shape[:-1], eta.dtype)
+        return eta[..., 0] * variance + jnp.sqrt(variance) * noise
+
+
+FAMILIES: dict[str, type[Family]] = {
+    "binary": Bernoulli,
+    "categorical": Categorical,
+    "count": Poisson,
+    "real": Gaussian,
+}

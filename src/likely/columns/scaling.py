@@ -1,0 +1,72 @@
+"""Real columns in standard units: models compute on centred and scaled columns, users see their own units.
+
+Centring keeps float32 honest for columns such as years, whose spread is small beside their mean. The change of variables
+costs log p(x) the logarithm of the scale for each observed real cell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from likely.columns.columns import Columns
+from likely.schema import blocks
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """x = offset + scale * standard, column by column; 0 and 1 for columns that are not real."""
+
+    offset: np.ndarray  # (d,)
+    scale: np.ndarray  # (d,)
+
+    @classmethod
+    def fit(cls, rows: np.ndarray, columns: Columns, mode: str) -> Scaling:
+        """Scaling of the observed cells.
+
+        mode "column" gives each real column its own scale; "common" one scale to all, which keeps isotropic noise
+        isotropic; a constant column keeps its scale.
+        """
+        offset, scale = np.zeros(columns.n_columns), np.ones(columns.n_columns)
+        places = columns.real_places
+        if len(places):
+            count, mean, variance = _moments(rows, places)
+            deviation = np.sqrt(variance)
+            if mode == "common":
+                deviation = np.full_like(deviation, np.sqrt((variance * count).sum() / max(1, count.sum())))
+            # below this a deviation is rounding of the mean, not spread
+            constant = deviation <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
+            offset[places], scale[places] = mean, np.where(constant, 1.0, deviation)
+        return cls(offset, scale)
+
+    def apply(self, rows: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        """Rows in standard units; the rows themselves when nothing changes."""
+        if self.is_identity:
+            return rows.astype(dtype, copy=False)
+        return ((np.asarray(rows, dtype=np.float64) - self.offset) / self.scale).astype(dtype)
+
+    def invert(self, rows: np.ndarray) -> np.ndarray:
+        """Rows in the user's units."""
+        return np.asarray(rows, dtype=np.float64) * self.scale + self.offset
+
+    def log_jacobian(self, observed: np.ndarray) -> np.ndarray:
+        """(n_rows,) what to add to log p of standard rows to get log p of the user's."""
+        return -(observed @ np.log(self.scale))
+
+    @property
+    def is_identity(self) -> bool:
+        return bool((self.offset == 0).all() and (self.scale == 1).all())
+
+
+def _moments(rows: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Number, mean and variance of the observed cells of some columns, in two passes over blocks of rows."""
+    count, total, squares = (np.zeros(len(places)) for _ in range(3))
+    for _, block in blocks(rows):
+        cells = block[:, places].astype(np.float64)
+        count += (~np.isnan(cells)).sum(axis=0)
+        total += np.nansum(cells, axis=0)
+    mean = total / np.maximum(count, 1)
+    for _, block in blocks(rows):
+        squares += np.nansum((block[:, places] - mean) ** 2, axis=0, dtype=np.float64)
+    return count, mean, squares / np.maximum(count, 1)

@@ -1,0 +1,42 @@
+"""Bytes of a file, plain or gzip, with errors that name the file and the place."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+from likely.datasets.errors import DataError, DataNotFoundError
+
+_CHUNK = 1 << 24  # bytes asked for at a time: what a header claims is never allocated before it has arrived
+
+
+def read_bytes(path: Path, limit: int | None = None) -> bytes:
+    """The content of a file, unpacked if its name ends in .gz; at most `limit` bytes of it."""
+    chunks: list[bytes] = []
+    n_read = 0
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
+            while limit is None or n_read < limit:
+                chunk = file.read(_CHUNK if limit is None else min(_CHUNK, limit - n_read))
+                if not chunk:
+                    break
+                chunks.append(chunk)
+                n_read += len(chunk)
+    except FileNotFoundError:
+        raise DataNotFoundError(f"there is no file {path}.") from None
+    except gzip.BadGzipFile as error:
+        raise DataError(f"{path} is no gzip file though its name ends in .gz ({error}): rename or fetch it again.") from None
+    except (EOFError, zlib.error) as error:
+        raise DataError(
+            f"{path} is cut short or damaged after {n_read:,} unpacked bytes ({error}): fetch it again."
+        ) from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def stem_of(path: Path) -> str:
+    """The file's name without `.gz` and without its format: table.csv.gz gives table."""
+    name = path.name.removesuffix(".gz")
+    return name.rpartition(".")[0] or name

@@ -1,0 +1,89 @@
+"""A data set: rows for training, validation and test, what their columns are, and labels where there are any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from likely.datasets.errors import DataError
+from likely.schema import Schema
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Rows in three parts, and their schema.
+
+    Parameters
+    ----------
+    train, valid, test : array (n_rows, n_columns) or data frame; NaN or null marks an unobserved cell.
+    schema : what the columns are.
+    name : what tables and reports call the data.
+    labels : one array per part under the keys "train", "valid", "test"; None where there are none. Models never see
+        them; they are for colouring plots and for judging codes.
+    """
+
+    train: Any
+    valid: Any
+    test: Any
+    schema: Schema
+    name: str
+    labels: dict[str, np.ndarray] | None = None
+
+    def __repr__(self) -> str:
+        sizes = " / ".join(f"{len(rows):,}" for rows in (self.train, self.valid, self.test))
+        shape = f", pictures {'×'.join(map(str, self.schema.image_shape))}" if self.schema.image_shape else ""
+        kinds = ", ".join(
+            f"{self.schema.kinds.count(kind)} {kind}" for kind in sorted(set(self.schema.kinds), key=self.schema.kinds.index)
+        )
+        return f"Dataset({self.name!r}: {sizes} rows, {kinds} columns{shape})"
+
+
+class Split(NamedTuple):
+    """Row numbers of the three parts."""
+
+    train: Any
+    valid: Any
+    test: Any
+
+    def take(self, rows: Any) -> tuple[Any, Any, Any]:
+        """The three parts of an array or of a data frame."""
+        return rows[self.train], rows[self.valid], rows[self.test]
+
+    def take_labels(self, labels: np.ndarray) -> dict[str, np.ndarray]:
+        """Labels in three parts, by the names of the parts."""
+        return dict(zip(self._fields, self.take(labels), strict=True))
+
+
+def permutation(n_rows: int, seed: int) -> np.ndarray:
+    """A fixed shuffle. NumPy froze the stream of RandomState, so a split is the same with every version of it."""
+    return np.random.RandomState(seed).permutation(n_rows)
+
+
+def split_rows(n_rows: int, *, name: str, seed: int = 0, shuffle: bool = True) -> Split:
+    """Train, valid and test: 80, 10 and 10 % of the rows.
+
+    With `shuffle=False` they are slices, which leave a memory map on the disk.
+
+    Examples
+    --------
+    >>> [len(part) for part in split_rows(1599, name="wine")]
+    [1279, 160, 160]
+    """
+    if n_rows < 3:
+        raise DataError(f"{name} has {n_rows} rows, but train, valid and test need one each: give at least 3.")
+    held_out = max(1, round(n_rows / 10))
+    first, second = n_rows - 2 * held_out, n_rows - held_out
+    if not shuffle:
+        return Split(slice(0, first), slice(first, second), slice(second, n_rows))
+    order = permutation(n_rows, seed)
+    return Split(order[:first], order[first:second], order[second:])
+
+
+def cut_validation(n_rows: int, *, name: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers for training and validation (a tenth), for data that come with a test set only."""
+    if n_rows < 2:
+        raise DataError(f"{name} has {n_rows} training rows, but training and validation need one each.")
+    order, kept = permutation(n_rows, seed), n_rows - max(1, round(n_rows / 10))
+    return order[:kept], order[kept:]

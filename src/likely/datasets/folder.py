@@ -1,0 +1,44 @@
+"""The folder of data files that the environment variable LIKELY_DATA names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from likely.datasets.errors import DataNotFoundError
+
+VARIABLE = "LIKELY_DATA"
+
+
+def data_folder() -> Path | None:
+    """The folder that LIKELY_DATA names, whether it exists or not; None when the variable is not set."""
+    value = os.environ.get(VARIABLE, "").strip()
+    return Path(value).expanduser() if value else None
+
+
+def is_available(files: tuple[str, ...]) -> bool:
+    """Whether all these files are in the folder, as they are or with .gz."""
+    folder = data_folder()
+    return folder is not None and all(_existing(folder / file) is not None for file in files)
+
+
+def find(file: str, name: str) -> Path:
+    """The path of a data set's file in the folder, as it is or with .gz."""
+    folder = data_folder()
+    if folder is None:
+        raise DataNotFoundError(
+            f"data set {name!r} is read from {file}.gz (or {file}) in the folder that {VARIABLE} names, and {VARIABLE} is "
+            f"not set: put the file there and set it, as in `export {VARIABLE}=~/data`. Built in: digits, digits-gray."
+        )
+    path = _existing(folder / file)
+    if path is None:
+        reason = "was not found" if folder.is_dir() else "was not found, as that folder does not exist"
+        raise DataNotFoundError(
+            f"data set {name!r}: {folder / file}.gz (or without .gz) {reason}: put the file there, or point {VARIABLE} at the "
+            f"folder that holds {file}.gz."
+        )
+    return path
+
+
+def _existing(path: Path) -> Path | None:
+    return next((p for p in (path.with_name(path.name + ".gz"), path) if p.is_file()), None)
