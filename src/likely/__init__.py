@@ -1,0 +1,54 @@
+"""likely: learn a probability distribution from data, and say honestly how good it is.
+
+>>> import likely
+>>> digits = likely.datasets.load("digits")
+>>> model = likely.Mixture(n_components=10, random_state=0).fit(digits.train)
+>>> model.evidence(digits.test).kind
+'exact'
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from likely import registry
+
+__version__ = "0.1.0"
+
+# Everything is imported when it is first used: JAX alone takes most of a second.
+_HOMES = {
+    "Column": "likely.schema",
+    "Schema": "likely.schema",
+    "SchemaError": "likely.schema",
+    "Evidence": "likely.evidence",
+    "IncomparableError": "likely.evidence",
+    "FileError": "likely.files",
+    "Model": "likely.model",
+    "load": "likely.model",
+    "Conditional": "likely.conditional",
+    "Checkpoint": "likely.training",
+    "TrainingError": "likely.training",
+    "DataError": "likely.datasets",
+    "Leaderboard": "likely.leaderboard",
+    "compare": "likely.leaderboard",
+} | {entry.class_name: entry.module for entry in registry.ENTRIES}
+
+_PACKAGES = ("columns", "datasets", "montecarlo", "nets", "objectives", "training")
+
+__all__ = sorted([*_HOMES, *_PACKAGES, "__version__"])  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    elif name in _PACKAGES:
+        value = importlib.import_module(f"likely.{name}")
+    else:
+        raise AttributeError(f"module 'likely' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

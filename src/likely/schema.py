@@ -388,7 +388,7 @@ def _decode_cells(column: Column, cells: np.ndarray) -> np.ndarray:
         return cells
     table = np.array([*column.categories, None], dtype=object)
     unobserved = np.isnan(cells)
-    return table[np.where(unobserved, len(table) - 1, cells).astype(np.intp)]
+    return table[np.rint(np.where(unobserved, len(table) - 1, cells)).astype(np.intp)]
 
 
 def _contradictions(kind: Kind, cells: np.ndarray) -> np.ndarray:

@@ -26,7 +26,9 @@ def read_bytes(path: Path, limit: int | None = None) -> bytes:
     except FileNotFoundError:
         raise DataNotFoundError(f"there is no file {path}.") from None
     except gzip.BadGzipFile as error:
-        raise DataError(f"{path} is no gzip file though its name ends in .gz ({error}): rename or fetch it again.") from None
+        raise DataError(
+            f"{path} is no gzip file though its name ends in .gz ({error}): rename or fetch it again."
+        ) from None
     except (EOFError, zlib.error) as error:
         raise DataError(
             f"{path} is cut short or damaged after {n_read:,} unpacked bytes ({error}): fetch it again."

@@ -35,7 +35,8 @@ class Dataset:
         sizes = " / ".join(f"{len(rows):,}" for rows in (self.train, self.valid, self.test))
         shape = f", pictures {'×'.join(map(str, self.schema.image_shape))}" if self.schema.image_shape else ""
         kinds = ", ".join(
-            f"{self.schema.kinds.count(kind)} {kind}" for kind in sorted(set(self.schema.kinds), key=self.schema.kinds.index)
+            f"{self.schema.kinds.count(kind)} {kind}"
+            for kind in sorted(set(self.schema.kinds), key=self.schema.kinds.index)
         )
         return f"Dataset({self.name!r}: {sizes} rows, {kinds} columns{shape})"
 

@@ -27,15 +27,15 @@ def find(file: str, name: str) -> Path:
     folder = data_folder()
     if folder is None:
         raise DataNotFoundError(
-            f"data set {name!r} is read from {file}.gz (or {file}) in the folder that {VARIABLE} names, and {VARIABLE} is "
-            f"not set: put the file there and set it, as in `export {VARIABLE}=~/data`. Built in: digits, digits-gray."
+            f"data set {name!r} needs {file} (or {file}.gz) in the folder that {VARIABLE} names, which is not set: put the "
+            f"file there and set it, as in `export {VARIABLE}=~/data`. Built in are digits and digits-gray."
         )
     path = _existing(folder / file)
     if path is None:
-        reason = "was not found" if folder.is_dir() else "was not found, as that folder does not exist"
+        reason = "is not there" if folder.is_dir() else f"is not there, nor is the folder {folder}"
         raise DataNotFoundError(
-            f"data set {name!r}: {folder / file}.gz (or without .gz) {reason}: put the file there, or point {VARIABLE} at the "
-            f"folder that holds {file}.gz."
+            f"data set {name!r}: {folder / file} (or {Path(file).name}.gz) {reason}: put the file there, or point {VARIABLE} at "
+            f"the folder that holds {file}."
         )
     return path
 

@@ -1,0 +1,41 @@
+"""debd, the binary density estimation benchmark: text files of comma-separated zeros and ones in three parts.
+
+Lowd and Davis (2010), Van Haaren and Davis (2012).
+"""
+
+from __future__ import annotations
+
+import difflib
+
+from likely.datasets.amat import read_binary_amat
+from likely.datasets.dataset import Dataset
+from likely.datasets.errors import DataError
+from likely.datasets.folder import data_folder, find
+from likely.schema import Schema
+
+USUAL = ("accidents", "dna", "jester", "mushrooms", "nltcs", "plants")
+
+
+def debd_files(name: str) -> tuple[str, ...]:
+    """The files of one of the data sets, relative to LIKELY_DATA."""
+    return tuple(f"debd/{name}.{part}.data" for part in ("train", "valid", "test"))
+
+
+def debd_names() -> tuple[str, ...]:
+    """Those in the folder; the usual ones when there is none."""
+    folder = data_folder()
+    found = folder.glob("debd/*.train.data*") if folder is not None else iter(())
+    return tuple(sorted({path.name.split(".")[0] for path in found})) or USUAL
+
+
+def load_debd(name: str) -> Dataset:
+    """One of the data sets, such as "nltcs": binary columns, no labels."""
+    known = debd_names()
+    if name not in known and (name not in USUAL or known != USUAL):
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f" Did you mean 'debd/{close[0]}'?" if close else ""
+        raise DataError(f"unknown data set 'debd/{name}'.{hint} Here are: {', '.join(f'debd/{n}' for n in known)}.")
+    paths = [find(file, f"debd/{name}") for file in debd_files(name)]
+    train = read_binary_amat(paths[0], ",")
+    valid, test = (read_binary_amat(path, ",", n_columns=train.shape[1]) for path in paths[1:])
+    return Dataset(train, valid, test, Schema.binary(train.shape[1]), f"debd/{name}")

@@ -1,0 +1,327 @@
+"""The contract of every model: fit, evidence, sample, condition, impute, denoise, transform, save.
+
+`Model` is a scikit-learn estimator. It validates, converts, scales, and calls a model's hooks, which work on one float
+matrix in standard units with NaN for unobserved cells. Its public methods are final; a model writes hooks only.
+"""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
+
+from likely import registry
+from likely.columns import Columns, Scaling
+from likely.conditional import Conditional, ConditionalParts
+from likely.evidence import Evidence, fingerprint
+from likely.files import FileError, read_arrays, write_arrays
+from likely.runtime import float_dtype, use_compilation_cache
+from likely.schema import Schema, SchemaError, as_frame
+from likely.state import restore_module, restore_value, save_module, save_value
+
+use_compilation_cache()
+
+# Each use of randomness has its own stream, so that asking for samples never changes an evidence.
+_STREAMS = ("fit", "evidence", "sample", "condition", "transform", "denoise")
+
+
+@dataclass(frozen=True)
+class FitRun:
+    """What a fit is given besides rows and randomness."""
+
+    valid: np.ndarray | None = None  # validation rows, standard units
+    checkpoint: Any = None
+    resume: Any = None
+
+
+def _offered(hook: str, verb: str):
+    """`available_if` with an error that says why a model has no such method, and which models have it."""
+
+    def check(model: Model) -> bool:
+        if hasattr(model, hook):
+            return True
+        own = type(model).__name__
+        why = model._why_not.get(verb, "it means nothing for this model")
+        others = ", ".join(registry.models_that_can(hook))
+        raise AttributeError(f"{own} has no {verb}: {why}. Models that have it: {others}.")
+
+    return available_if(check)
+
+
+class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
+    """Base of all models; see `docs/adding-a-model.md` for the hooks.
+
+    Fitted attributes
+    -----------------
+    params_ : the learned parameters, a frozen module of arrays in standard units.
+    schema_ : what the columns are. columns_ : their exponential family. scaling_ : units of real columns.
+    history_ : learning curves, a dictionary of lists. seed_ : the seed that `random_state` gave.
+    """
+
+    _scaling = "column"  # or "common": centre, and one scale for all real columns (isotropic models)
+    _real_only = False  # reads binary and count columns as real numbers
+    _resumable = False  # `_fit` honours checkpoint and resume
+    _why_not: dict[str, str] = {}
+
+    # ------------------------------------------------------------------ hooks
+    @abc.abstractmethod
+    def _init(self, key: jax.Array, columns: Columns) -> Any:
+        """Parameters of the right structure from hyper-parameters and columns alone."""
+
+    @abc.abstractmethod
+    def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> Any:
+        """Learned parameters from rows (n, d)."""
+
+    @abc.abstractmethod
+    def _evidence(self, rows: np.ndarray, key: jax.Array) -> Evidence:
+        """Evidence of rows in standard units; the base adds units, measure, dimensions and fingerprint."""
+
+    @abc.abstractmethod
+    def _sample(self, key: jax.Array, n: int) -> Any:
+        """(n, d) new rows."""
+
+    # ------------------------------------------------------------- the contract
+    def fit(self, X: Any, y: Any = None, *, valid: Any = None, checkpoint: Any = None, resume: Any = None) -> Model:
+        """Learn the distribution of the rows.
+
+        Parameters
+        ----------
+        X : (n_rows, n_columns) array, memory map or data frame; NaN/None cells are unobserved.
+        y : ignored; here so that the model fits into scikit-learn's pipelines.
+        valid : rows for early stopping, for models that use it.
+        checkpoint : `likely.Checkpoint(path)`, or a path, to survive a crash, for models trained by gradient.
+        resume : path of a checkpoint to go on from; the data and hyper-parameters must be the same.
+        """
+        self._validate_params()
+        self._check_resumable(checkpoint, resume)
+        encoded = self._read_new(X)
+        self.seed_ = _seed(self.random_state)
+        self.scaling_ = Scaling.fit(encoded, self.columns_, self._scaling)
+        self.fingerprint_ = fingerprint(encoded)
+        rows = self.scaling_.apply(encoded, float_dtype())
+        others = None if valid is None else self.scaling_.apply(self._read(valid), float_dtype())
+        self.history_: dict[str, list[float]] = {}
+        self.params_ = self._fit(rows, self._key("fit"), FitRun(others, checkpoint, resume))
+        return self
+
+    def evidence(self, X: Any) -> Evidence:
+        """log p(x) of each row in nats; of the observed cells where a row has NaN."""
+        encoded, rows = self._rows(X)
+        observed = ~np.isnan(encoded)
+        part = self._evidence(rows, self._key("evidence"))
+        shift = self.scaling_.log_jacobian(observed)
+        return replace(
+            part,
+            values=part.values + shift,
+            lower=part.lower + shift,
+            upper=part.upper + shift,
+            replicates=None if part.replicates is None else part.replicates + shift[:, None],
+            measure=self.schema_.measure,
+            dimensions=observed.sum(axis=1),
+            fingerprint=fingerprint(encoded),
+        )
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """(n_rows,) the evidence's values: log p(x) in nats."""
+        return self.evidence(X).values
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean of `score_samples`."""
+        return self.evidence(X).mean
+
+    def sample(self, n: int = 1, random_state: int | None = None) -> Any:
+        """n new rows, of the kind that `fit` saw: a data frame if that was one."""
+        check_is_fitted(self)
+        _check_count(n)
+        rows = np.asarray(self._sample(self._key("sample", random_state), n))
+        return self.schema_.decode(self.scaling_.invert(rows))
+
+    @_offered("_condition", "condition")
+    def condition(self, X: Any) -> Conditional:
+        """The distribution of the NaN cells of each row given the others."""
+        encoded, rows = self._rows(X)
+        return Conditional(self, encoded, self._condition(rows, self._key("condition")))  # type: ignore[attr-defined]
+
+    @_offered("_condition", "impute")
+    def impute(self, X: Any) -> Any:
+        """X with its NaN cells filled: expected value of real cells, most probable value of the others."""
+        return self.condition(X).typical()
+
+    @_offered("_reconstruct", "denoise")
+    def denoise(self, X: Any) -> Any:
+        """X as the model sees it through its code: reconstructed cells, the unobserved ones filled."""
+        _, rows = self._rows(X)
+        mean = self._reconstruct(rows, self._key("denoise"))  # type: ignore[attr-defined]
+        return self._to_user(self.columns_.typical_rows(mean))
+
+    @_offered("_encode", "transform")
+    def transform(self, X: Any) -> np.ndarray:
+        """(n_rows, n_components) the code of each row."""
+        _, rows = self._rows(X)
+        return np.asarray(self._encode(rows, self._key("transform")))  # type: ignore[attr-defined]
+
+    @_offered("_encode", "fit_transform")
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
+        """fit, then transform."""
+        return self.fit(X, y, **fit_params).transform(X)
+
+    @_offered("_decode", "inverse_transform")
+    def inverse_transform(self, Z: Any) -> Any:
+        """Expected rows for codes (n_rows, n_components)."""
+        check_is_fitted(self)
+        codes = np.asarray(Z, dtype=float_dtype())
+        if codes.ndim != 2 or codes.shape[1] != self.n_components:  # type: ignore[attr-defined]
+            raise ValueError(
+                f"codes must be (n_rows, {self.n_components}), as transform returns them, "  # type: ignore[attr-defined]
+                f"got shape {codes.shape}."
+            )
+        return self._to_user(self.columns_.expected_rows(self._decode(codes)))  # type: ignore[attr-defined]
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model into one file: arrays and JSON, no code."""
+        check_is_fitted(self)
+        write_arrays(path, *save_model(self))
+
+    # ---------------------------------------------------------------- plumbing
+    @property
+    def n_parameters_(self) -> int:
+        """Number of learned numbers."""
+        return sum(int(np.size(leaf)) for leaf in jax.tree.leaves(self.params_))
+
+    def _key(self, stream: str, random_state: int | None = None) -> jax.Array:
+        seed = self.seed_ if random_state is None else _seed(random_state)
+        return jax.random.fold_in(jax.random.key(seed), _STREAMS.index(stream))
+
+    def _read_new(self, X: Any) -> np.ndarray:
+        """Rows for a fit: sets the schema and all that follows from it."""
+        X = self._checked(X, reset=True)
+        given = self.schema
+        if given is not None and not isinstance(given, Schema):
+            raise TypeError(f"schema must be a likely.Schema or None, got {type(given).__name__}.")
+        schema = Schema.infer(X) if given is None else given
+        encoded = schema.encode(X)
+        self.schema_ = schema.as_real() if self._real_only else schema
+        self.columns_ = Columns.of(self.schema_)
+        self.n_features_in_ = schema.n_columns
+        self._check_columns(encoded)
+        return encoded
+
+    def _check_columns(self, encoded: np.ndarray) -> None:
+        empty = np.isnan(encoded).all(axis=0)
+        if empty.any():
+            name = self.schema_.names[int(np.argmax(empty))]
+            raise SchemaError(f"column {name!r} has no observed cell, so nothing can be learned of it: drop it.")
+
+    def _read(self, X: Any) -> np.ndarray:
+        return self.schema_.encode(self._checked(X, reset=False))
+
+    def _rows(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Encoded rows, and the same in standard units."""
+        check_is_fitted(self)
+        encoded = self._read(X)
+        return encoded, self.scaling_.apply(encoded, float_dtype())
+
+    def _checked(self, X: Any, reset: bool) -> Any:
+        """scikit-learn's own checks, so that its errors and attributes are the ones users know."""
+        if as_frame(X) is not None:
+            _check_feature_names(self, X, reset=reset)
+            if len(X) == 0:
+                raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+            return X
+        dtype = None if _is_numeric(X) else object
+        return validate_data(self, X, reset=reset, dtype=dtype, ensure_all_finite="allow-nan")
+
+    def _check_resumable(self, checkpoint: Any, resume: Any) -> None:
+        if not self._resumable and (checkpoint is not None or resume is not None):
+            raise ValueError(f"{type(self).__name__} is not trained step by step and has no checkpoints.")
+
+    def _to_user(self, standard: Any) -> Any:
+        return self.schema_.decode(self.scaling_.invert(np.asarray(standard)))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = False
+        tags.non_deterministic = False
+        if hasattr(type(self), "_encode"):
+            from sklearn.utils import TransformerTags
+
+            tags.transformer_tags = TransformerTags(preserves_dtype=[])
+        return tags
+
+
+def save_model(model: Model) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """A fitted model as named arrays and a JSON description."""
+    from likely import __version__
+
+    arrays = {f"params{path}": array for path, array in save_module(model.params_).items()}
+    arrays |= {"scaling.offset": model.scaling_.offset, "scaling.scale": model.scaling_.scale}
+    apart = {"params_", "schema_", "columns_", "scaling_", "feature_names_in_"}
+    learned = {k: v for k, v in vars(model).items() if k.endswith("_") and k not in apart}
+    names = getattr(model, "feature_names_in_", None)
+    return arrays, {
+        "class": type(model).__name__,
+        "version": __version__,
+        "parameters": {k: save_value(k, v) for k, v in model.get_params(deep=False).items()},
+        "learned": {k: save_value(k, v) for k, v in learned.items()},
+        "schema": model.schema_.to_json(),
+        "feature_names": None if names is None else [str(name) for name in names],
+    }
+
+
+def load(path: Any) -> Model:
+    """The model that `Model.save` wrote.
+
+    Raises
+    ------
+    FileError : the file is absent, truncated, altered, not likely's, or names a model that this version lacks.
+    """
+    arrays, meta = read_arrays(path)
+    try:
+        return _rebuild(arrays, meta)
+    except FileError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FileError(f"{path} does not describe a model of this version of likely: {error}") from error
+
+
+def _rebuild(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Model:
+    model = registry.model_class(meta["class"])(**{k: restore_value(v) for k, v in meta["parameters"].items()})
+    for name, value in meta["learned"].items():
+        setattr(model, name, restore_value(value))
+    model.schema_ = Schema.from_json(meta["schema"])
+    model.columns_ = Columns.of(model.schema_)
+    model.scaling_ = Scaling(arrays["scaling.offset"], arrays["scaling.scale"])
+    if meta["feature_names"] is not None:
+        model.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
+    template = jax.eval_shape(partial(model._init, columns=model.columns_), jax.random.key(0))
+    stored = {name.removeprefix("params"): array for name, array in arrays.items() if name.startswith("params")}
+    model.params_ = restore_module(template, stored)
+    return model
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _is_numeric(X: Any) -> bool:
+    dtype = getattr(X, "dtype", None)
+    return dtype is not None and getattr(dtype, "kind", "O") in "fiubc"
+
+
+def _check_count(n: Any) -> None:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ValueError(f"the number of rows to draw must be a positive integer, got {n!r}.")
+
+
+__all__ = ["ConditionalParts", "FitRun", "Model", "load"]

@@ -1,0 +1,1 @@
+"""Every model, one file each, in families."""

@@ -1,0 +1,1 @@
+"""Models given by an energy: p(x) = exp(-E(x)) / Z."""

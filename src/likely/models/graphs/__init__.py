@@ -1,0 +1,1 @@
+"""Models given by a graph over the columns."""

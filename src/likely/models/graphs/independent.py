@@ -1,0 +1,128 @@
+"""Independent columns: p(x) = product over columns of p(x_j), each of its own exponential family.
+
+The base line that every comparison starts with: what the other models gain over it is what they learned about how the
+columns depend on each other. Cost: one pass over the rows.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from numbers import Real
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+from sklearn.utils._param_validation import Interval
+
+from likely.columns import Columns
+from likely.conditional import ConditionalParts
+from likely.evidence import Evidence
+from likely.model import FitRun, Model
+from likely.runtime import by_blocks, float_dtype, sum_blocks
+
+
+class IndependentParams(eqx.Module):
+    """Natural parameters of every column."""
+
+    eta: Float[Array, " D"]
+
+
+def log_prob(
+    params: IndependentParams, x: Float[Array, "n d"], observed: Bool[Array, "n d"] | None, columns: Columns
+) -> Float[Array, " n"]:
+    """log p(x) of the observed cells."""
+    return columns.log_density_table(x, observed, params.eta[None])[:, 0]
+
+
+def smoothed_mean(total: Any, weight: Any, columns: Columns, pseudo_count: float) -> Any:
+    """Mean statistics from their weighted sums, as if `pseudo_count` rows of ignorance had been seen too.
+
+    Those rows hold 1/2 for a binary column, 1/K for a categorical one, rate 1 for a count, and in standard units mean 0
+    and variance 1 for a real one.
+    """
+    prior = _ignorance(columns).astype(total.dtype)
+    return (total + pseudo_count * prior) / (weight + pseudo_count)
+
+
+def _ignorance(columns: Columns) -> np.ndarray:
+    prior = np.concatenate([np.full(len(b.places) * b.n_statistics, _CELL[b.kind](b)) for b in columns.blocks])
+    prior[np.isin(np.arange(len(prior)), np.flatnonzero(columns.is_quadratic) - 1)] = 0.0
+    return prior
+
+
+_log_prob = eqx.filter_jit(log_prob)
+
+
+@eqx.filter_jit
+def _totals(x: Array, observed: Array | None, weight: Array, columns: Columns) -> tuple[Array, Array]:
+    """Sums of the statistics and of the rows that have them."""
+    seen = jnp.ones_like(x) if observed is None else observed.astype(x.dtype)
+    return weight @ columns.statistics(x, observed), columns.spread(weight @ seen)
+
+
+_CELL = {
+    "binary": lambda block: 0.5,
+    "categorical": lambda block: 1.0 / block.n_statistics,
+    "count": lambda block: 1.0,
+    "real": lambda block: 1.0,
+}
+
+
+class Independent(Model):
+    """Product of the columns' marginals.
+
+    Parameters
+    ----------
+    pseudo_count : rows of ignorance added to each column's statistics, so that nothing unseen is impossible.
+    schema : what the columns are; None reads it off the data.
+    random_state : seed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> model = Independent(pseudo_count=0).fit(np.array([[0.0], [1.0], [1.0], [1.0]]))
+    >>> model.score_samples(np.array([[1.0]])).round(4)     # log 3/4
+    array([-0.2877])
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "pseudo_count": [Interval(Real, 0, None, closed="left")],
+        "schema": "no_validation",
+        "random_state": ["random_state"],
+    }
+    _why_not: ClassVar[dict] = {
+        "transform": "its columns share no latent code",
+        "fit_transform": "its columns share no latent code",
+        "inverse_transform": "its columns share no latent code",
+        "denoise": "with independent columns the other cells say nothing about a noisy one",
+    }
+
+    def __init__(self, *, pseudo_count: float = 1.0, schema: Any = None, random_state: Any = None):
+        self.pseudo_count = pseudo_count
+        self.schema = schema
+        self.random_state = random_state
+
+    def _init(self, key, columns):
+        return IndependentParams(jnp.zeros(columns.n_statistics, float_dtype()))
+
+    def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> IndependentParams:
+        columns = self.columns_
+        total, weight = sum_blocks(partial(_totals, columns=columns), rows)
+        mean = smoothed_mean(total, weight, columns, self.pseudo_count)
+        return IndependentParams(columns.natural(jnp.asarray(mean, float_dtype())))
+
+    def _evidence(self, rows, key):
+        values = by_blocks(lambda x, observed: _log_prob(self.params_, x, observed, self.columns_), rows)
+        return Evidence.exact(values, method="closed form")
+
+    def _sample(self, key, n):
+        return self.columns_.sample(key, jnp.broadcast_to(self.params_.eta, (n, self.columns_.n_statistics)))
+
+    def _condition(self, rows, key):
+        columns, eta = self.columns_, self.params_.eta
+        mean = np.broadcast_to(np.asarray(columns.mean(eta)), (len(rows), columns.n_statistics))
+        shape = (len(rows), columns.n_statistics)
+        return ConditionalParts(mean, lambda k, n: columns.sample(k, jnp.broadcast_to(eta, (n, *shape))))

@@ -1,0 +1,1 @@
+"""Models with latent variables: p(x) is a sum or an integral over a code."""

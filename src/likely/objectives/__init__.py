@@ -1,0 +1,1 @@
+"""How a model learns: objectives for the training loop, and expectation-maximisation."""

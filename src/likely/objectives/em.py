@@ -1,0 +1,55 @@
+"""Expectation-maximisation: each step cannot lower the likelihood, so it is run until it hardly raises it.
+
+Dempster, Laird and Rubin (1977). The whole run is one compiled loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+
+class EMResult(NamedTuple):
+    """Where EM ended."""
+
+    params: Any
+    objective: jax.Array  # (max_iter,) mean log-likelihood before each step; NaN after the last
+    n_iter: jax.Array
+    converged: jax.Array
+
+
+@eqx.filter_jit
+def run_em(
+    step: Callable[[Any, Any], tuple[Any, jax.Array]], params: Any, data: Any, *, max_iter: int, tol: float
+) -> EMResult:
+    """Iterate `step` until the objective rises by less than `tol` or `max_iter` is reached.
+
+    Parameters
+    ----------
+    step : (params, data) -> (better params, mean log-likelihood of the params given); a top-level function or a
+        `functools.partial` of hashable arguments, so that it is compiled once.
+    params, data : pytrees of arrays.
+    tol : smallest rise of the mean log-likelihood (nats per row) that counts as progress.
+    """
+    arrays, static = eqx.partition(params, eqx.is_array)
+
+    def body(carry):
+        arrays, trace, i = carry
+        better, value = step(eqx.combine(arrays, static), data)
+        return eqx.filter(better, eqx.is_array), trace.at[i].set(value), i + 1
+
+    def unfinished(carry):
+        _, trace, i = carry
+        rise = trace[i - 1] - trace[i - 2]
+        return (i < max_iter) & ((i < 2) | ~(rise < tol))
+
+    _, value_shape = jax.eval_shape(step, params, data)
+    start = (arrays, jnp.full(max_iter, jnp.nan, value_shape.dtype), jnp.array(0))
+    arrays, trace, n_iter = lax.while_loop(unfinished, body, start)
+    converged = (n_iter >= 2) & (trace[n_iter - 1] - trace[n_iter - 2] < tol)
+    return EMResult(eqx.combine(arrays, static), trace, n_iter, converged)

@@ -1,0 +1,71 @@
+"""Every model by name: what the command line offers, what a file may name, what `likely.<Name>` imports.
+
+Only names here: a class is imported when it is asked for. A file's class name is looked up in this table and nowhere
+else, so a file cannot cause anything but a model of ours to be built.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from likely.model import Model
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model's class name, where it lives, its family and what it is in one line."""
+
+    class_name: str
+    module: str
+    family: str
+    summary: str
+
+    @property
+    def name(self) -> str:
+        """The name on the command line."""
+        return self.class_name.lower()
+
+
+ENTRIES: tuple[Entry, ...] = (
+    Entry("Independent", "likely.models.graphs.independent", "graphs", "product of the columns' marginals"),
+    Entry("Mixture", "likely.models.latent.mixture", "latent", "mixture of products or of Gaussians, by EM"),
+    Entry(
+        "ProbabilisticPCA",
+        "likely.models.latent.probabilistic_pca",
+        "latent",
+        "linear code, equal noise in all columns; closed form or EM",
+    ),
+    Entry(
+        "FactorAnalysis",
+        "likely.models.latent.factor_analysis",
+        "latent",
+        "linear code, own noise for each column; EM",
+    ),
+    Entry("RBM", "likely.models.energy.rbm", "energy", "restricted Boltzmann machine, by contrastive divergence"),
+    Entry("VAE", "likely.models.latent.vae", "latent", "variational autoencoder with networks both ways"),
+)
+
+
+def find(name: str) -> Entry:
+    """The entry of a model, by class name or command-line name, whatever the case."""
+    for entry in ENTRIES:
+        if name.lower() == entry.name:
+            return entry
+    near = difflib.get_close_matches(name.lower(), [entry.name for entry in ENTRIES], n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"there is no model {name!r}.{hint} Models: {', '.join(e.name for e in ENTRIES)}.")
+
+
+def model_class(name: str) -> type[Model]:
+    """The class of a model, imported now."""
+    entry = find(name)
+    return getattr(importlib.import_module(entry.module), entry.class_name)
+
+
+def models_that_can(hook: str) -> list[str]:
+    """Class names of the models that implement a private hook such as "_encode"."""
+    return [entry.class_name for entry in ENTRIES if hasattr(model_class(entry.class_name), hook)]

@@ -1,0 +1,68 @@
+"""What likely sets up in JAX before the first computation, and the helpers every model shares to run by blocks of rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+# One block shape for every number of rows: each function compiles once, and a row's result does not depend on how many
+# others are asked for with it.
+BLOCK_ROWS = 256
+
+
+def use_compilation_cache() -> None:
+    """Keep compiled programs between runs, in LIKELY_CACHE or the user's cache folder, unless JAX was told another."""
+    if jax.config.jax_compilation_cache_dir is not None:
+        return
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = os.environ.get("LIKELY_CACHE") or Path(home) / "likely"
+    jax.config.update("jax_compilation_cache_dir", str(Path(folder) / "jax"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
+
+def float_dtype() -> np.dtype:
+    """float32, or float64 when JAX runs with x64."""
+    return np.dtype(jax.dtypes.canonicalize_dtype(np.float64))
+
+
+def by_blocks(function: Callable[..., Any], rows: np.ndarray, size: int = BLOCK_ROWS) -> Any:
+    """function(x, observed) over blocks of rows, results joined along the first axis as NumPy arrays.
+
+    x is (size, d) with zeros where unobserved; `observed` is None when all rows are complete. The last block is padded,
+    its padding cut off again. `function` should call something compiled, and may return any pytree of arrays with the
+    rows first.
+    """
+    parts = []
+    for x, observed, weight in _padded_blocks(rows, size):
+        n = int(weight.sum())
+        parts.append(jax.tree.map(lambda a, n=n: np.asarray(a)[:n], function(x, observed)))
+    return jax.tree.map(lambda *pieces: np.concatenate(pieces), *parts)
+
+
+def sum_blocks(function: Callable[..., Any], rows: np.ndarray, size: int = BLOCK_ROWS) -> Any:
+    """function(x, observed, weight) over blocks as in `by_blocks`, results summed in float64.
+
+    weight is 1 for a row and 0 for padding: `function` must weigh its rows with it.
+    """
+    total = None
+    for x, observed, weight in _padded_blocks(rows, size):
+        part = jax.tree.map(lambda a: np.asarray(a, np.float64), function(x, observed, jnp.asarray(weight)))
+        total = part if total is None else jax.tree.map(np.add, total, part)
+    return total
+
+
+def _padded_blocks(rows: np.ndarray, size: int) -> Iterator[tuple[jax.Array, jax.Array | None, np.ndarray]]:
+    complete = not np.isnan(rows).any()
+    for start in range(0, max(1, len(rows)), size):
+        block = rows[start : start + size]
+        padded = np.zeros((size, rows.shape[1]), dtype=float_dtype())
+        padded[: len(block)] = block
+        observed = None if complete else jnp.asarray(~np.isnan(padded))
+        weight = (np.arange(size) < len(block)).astype(padded.dtype)
+        yield jnp.asarray(np.nan_to_num(padded, nan=0.0)), observed, weight

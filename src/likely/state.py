@@ -1,0 +1,76 @@
+"""Modules as named arrays, and hyper-parameters as JSON: what model files and checkpoints have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from likely.files import FileError
+from likely.schema import Schema
+
+
+def save_module(module: Any) -> dict[str, np.ndarray]:
+    """The arrays of a pytree by their path, as ".layers[0].weight"."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(eqx.filter(module, eqx.is_array))
+    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+
+
+def restore_module(template: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The pytree with the structure of `template` (arrays or shapes) and stored arrays in its places."""
+    arrays = dict(arrays)
+
+    def fill(path: Any, leaf: Any) -> Any:
+        if not isinstance(leaf, jax.ShapeDtypeStruct | jax.Array | np.ndarray):
+            return leaf
+        name = jax.tree_util.keystr(path)
+        if name not in arrays:
+            raise FileError(f"array {name!r} is missing from the file.")
+        stored = arrays.pop(name)
+        if stored.shape != leaf.shape:
+            raise FileError(f"array {name!r} has shape {stored.shape}, the model needs {leaf.shape}.")
+        return jnp.asarray(stored)
+
+    restored = jax.tree_util.tree_map_with_path(fill, template)
+    if arrays:
+        raise FileError(f"the file holds an array {next(iter(arrays))!r} that the model has no place for.")
+    return restored
+
+
+def save_value(name: str, value: Any) -> Any:
+    """A hyper-parameter or learned scalar as JSON; what JSON cannot hold raises TypeError with its name."""
+    if isinstance(value, Schema):
+        return {"schema": value.to_json()}
+    if isinstance(value, tuple):
+        return {"tuple": [save_value(name, item) for item in value]}
+    if isinstance(value, list):
+        return [save_value(name, item) for item in value]
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {"dict": {key: save_value(name, item) for key, item in value.items()}}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.random.RandomState):
+        return None  # the seed drawn from it is saved as seed_
+    raise TypeError(
+        f"cannot save {name}={value!r}: a model file holds numbers, strings and schemas, never code. "
+        "Use a named option in place of an object."
+    )
+
+
+def restore_value(value: Any) -> Any:
+    """What `save_value` was given."""
+    if isinstance(value, list):
+        return [restore_value(item) for item in value]
+    if isinstance(value, dict):
+        (tag, content), *_ = value.items()
+        if tag == "schema":
+            return Schema.from_json(content)
+        if tag == "tuple":
+            return tuple(restore_value(item) for item in content)
+        return {key: restore_value(item) for key, item in content.items()}
+    return value
