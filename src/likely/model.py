@@ -9,13 +9,13 @@ from __future__ import annotations
 import abc
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MethodType
 from typing import Any
 
 import jax
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
 from likely import registry
@@ -42,18 +42,24 @@ class FitRun:
     resume: Any = None
 
 
-def _offered(hook: str, verb: str):
-    """`available_if` with an error that says why a model has no such method, and which models have it."""
+class _offered:
+    """A method that a model has only if it implements a hook; asking without says why, and which models have it."""
 
-    def check(model: Model) -> bool:
-        if hasattr(model, hook):
-            return True
-        own = type(model).__name__
-        why = model._why_not.get(verb, "it means nothing for this model")
-        others = ", ".join(registry.models_that_can(hook))
-        raise AttributeError(f"{own} has no {verb}: {why}. Models that have it: {others}.")
+    def __init__(self, hook: str):
+        self.hook = hook
 
-    return available_if(check)
+    def __call__(self, function: Any) -> _offered:
+        self.function, self.verb, self.__doc__ = function, function.__name__, function.__doc__
+        return self
+
+    def __get__(self, model: Model | None, owner: type) -> Any:
+        if model is None:
+            return self.function
+        if hasattr(owner, self.hook):
+            return MethodType(self.function, model)
+        why = owner._why_not.get(self.verb, "it means nothing for this model")
+        others = ", ".join(registry.models_that_can(self.hook))
+        raise AttributeError(f"{owner.__name__} has no {self.verb}: {why}. Models that have it: {others}.")
 
 
 class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
@@ -144,36 +150,36 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
         rows = np.asarray(self._sample(self._key("sample", random_state), n))
         return self.schema_.decode(self.scaling_.invert(rows))
 
-    @_offered("_condition", "condition")
+    @_offered("_condition")
     def condition(self, X: Any) -> Conditional:
         """The distribution of the NaN cells of each row given the others."""
         encoded, rows = self._rows(X)
         return Conditional(self, encoded, self._condition(rows, self._key("condition")))  # type: ignore[attr-defined]
 
-    @_offered("_condition", "impute")
+    @_offered("_condition")
     def impute(self, X: Any) -> Any:
         """X with its NaN cells filled: expected value of real cells, most probable value of the others."""
         return self.condition(X).typical()
 
-    @_offered("_reconstruct", "denoise")
+    @_offered("_reconstruct")
     def denoise(self, X: Any) -> Any:
         """X as the model sees it through its code: reconstructed cells, the unobserved ones filled."""
         _, rows = self._rows(X)
         mean = self._reconstruct(rows, self._key("denoise"))  # type: ignore[attr-defined]
         return self._to_user(self.columns_.typical_rows(mean))
 
-    @_offered("_encode", "transform")
+    @_offered("_encode")
     def transform(self, X: Any) -> np.ndarray:
         """(n_rows, n_components) the code of each row."""
         _, rows = self._rows(X)
         return np.asarray(self._encode(rows, self._key("transform")))  # type: ignore[attr-defined]
 
-    @_offered("_encode", "fit_transform")
+    @_offered("_encode")
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
         """fit, then transform."""
         return self.fit(X, y, **fit_params).transform(X)
 
-    @_offered("_decode", "inverse_transform")
+    @_offered("_decode")
     def inverse_transform(self, Z: Any) -> Any:
         """Expected rows for codes (n_rows, n_components)."""
         check_is_fitted(self)

@@ -113,6 +113,18 @@ class Columns:
         """Positions of the real columns."""
         return np.flatnonzero([kind == "real" for kind in self.kinds])
 
+    @cached_property
+    def ignorance(self) -> np.ndarray:
+        """(D,) mean statistics of a column nothing is known of.
+
+        1/2 for binary, 1/K for categorical, rate 1 for count, and in standard units N(0, 1) for real columns.
+        """
+        cells = {"binary": 0.5, "count": 1.0, "real": 1.0}
+        out = [np.full(b.stop - b.start, cells.get(b.kind, 1 / b.n_statistics)) for b in self.blocks]
+        mean = np.concatenate(out)
+        mean[np.flatnonzero(self.is_quadratic) - 1] = 0.0
+        return mean
+
     def statistics(self, x: Float[Array, "*n d"], observed: Bool[Array, "*n d"] | None = None) -> Float[Array, "*n D"]:
         """T(x), zero where unobserved."""
         x = _zero_unobserved(x, observed)

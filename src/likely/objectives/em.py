@@ -25,7 +25,13 @@ class EMResult(NamedTuple):
 
 @eqx.filter_jit
 def run_em(
-    step: Callable[[Any, Any], tuple[Any, jax.Array]], params: Any, data: Any, *, max_iter: int, tol: float
+    step: Callable[[Any, Any], tuple[Any, jax.Array]],
+    params: Any,
+    data: Any,
+    *,
+    max_iter: int,
+    tol: float,
+    limit: jax.Array | None = None,
 ) -> EMResult:
     """Iterate `step` until the objective rises by less than `tol` or `max_iter` is reached.
 
@@ -35,8 +41,11 @@ def run_em(
         `functools.partial` of hashable arguments, so that it is compiled once.
     params, data : pytrees of arrays.
     tol : smallest rise of the mean log-likelihood (nats per row) that counts as progress.
+    limit : fewer iterations than `max_iter`, without compiling again.
     """
     arrays, static = eqx.partition(params, eqx.is_array)
+
+    stop = max_iter if limit is None else jnp.minimum(limit, max_iter)
 
     def body(carry):
         arrays, trace, i = carry
@@ -46,7 +55,7 @@ def run_em(
     def unfinished(carry):
         _, trace, i = carry
         rise = trace[i - 1] - trace[i - 2]
-        return (i < max_iter) & ((i < 2) | ~(rise < tol))
+        return (i < stop) & ((i < 2) | ~(rise < tol))
 
     _, value_shape = jax.eval_shape(step, params, data)
     start = (arrays, jnp.full(max_iter, jnp.nan, value_shape.dtype), jnp.array(0))

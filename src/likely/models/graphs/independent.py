@@ -37,22 +37,6 @@ def log_prob(
     return columns.log_density_table(x, observed, params.eta[None])[:, 0]
 
 
-def smoothed_mean(total: Any, weight: Any, columns: Columns, pseudo_count: float) -> Any:
-    """Mean statistics from their weighted sums, as if `pseudo_count` rows of ignorance had been seen too.
-
-    Those rows hold 1/2 for a binary column, 1/K for a categorical one, rate 1 for a count, and in standard units mean 0
-    and variance 1 for a real one.
-    """
-    prior = _ignorance(columns).astype(total.dtype)
-    return (total + pseudo_count * prior) / (weight + pseudo_count)
-
-
-def _ignorance(columns: Columns) -> np.ndarray:
-    prior = np.concatenate([np.full(len(b.places) * b.n_statistics, _CELL[b.kind](b)) for b in columns.blocks])
-    prior[np.isin(np.arange(len(prior)), np.flatnonzero(columns.is_quadratic) - 1)] = 0.0
-    return prior
-
-
 _log_prob = eqx.filter_jit(log_prob)
 
 
@@ -61,14 +45,6 @@ def _totals(x: Array, observed: Array | None, weight: Array, columns: Columns) -
     """Sums of the statistics and of the rows that have them."""
     seen = jnp.ones_like(x) if observed is None else observed.astype(x.dtype)
     return weight @ columns.statistics(x, observed), columns.spread(weight @ seen)
-
-
-_CELL = {
-    "binary": lambda block: 0.5,
-    "categorical": lambda block: 1.0 / block.n_statistics,
-    "count": lambda block: 1.0,
-    "real": lambda block: 1.0,
-}
 
 
 class Independent(Model):
@@ -111,7 +87,7 @@ class Independent(Model):
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> IndependentParams:
         columns = self.columns_
         total, weight = sum_blocks(partial(_totals, columns=columns), rows)
-        mean = smoothed_mean(total, weight, columns, self.pseudo_count)
+        mean = (total + self.pseudo_count * columns.ignorance) / (weight + self.pseudo_count)
         return IndependentParams(columns.natural(jnp.asarray(mean, float_dtype())))
 
     def _evidence(self, rows, key):
