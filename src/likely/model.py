@@ -58,7 +58,7 @@ class _offered:
         if hasattr(owner, self.hook):
             return MethodType(self.function, model)
         why = owner._why_not.get(self.verb, "it means nothing for this model")
-        others = ", ".join(registry.models_that_can(self.hook))
+        others = ", ".join(registry.models_that_can(self.verb))
         raise AttributeError(f"{owner.__name__} has no {self.verb}: {why}. Models that have it: {others}.")
 
 

@@ -15,23 +15,44 @@ if TYPE_CHECKING:
     from likely.model import Model
 
 
+# What a model may offer besides fit, evidence, sample and save: the public methods by the hook that a model writes.
+HOOKS = {
+    "_condition": ("condition", "impute"),
+    "_reconstruct": ("denoise",),
+    "_encode": ("transform", "fit_transform"),
+    "_decode": ("inverse_transform",),
+}
+
+
 @dataclass(frozen=True)
 class Entry:
-    """A model's class name, where it lives, its family and what it is in one line."""
+    """A model's class name, where it lives, its family, what it is in one line, and the hooks that it has."""
 
     class_name: str
     module: str
     family: str
     summary: str
+    hooks: tuple[str, ...] = tuple(HOOKS)
 
     @property
     def name(self) -> str:
         """The name on the command line."""
         return self.class_name.lower()
 
+    @property
+    def offers(self) -> tuple[str, ...]:
+        """Public methods beyond those of every model."""
+        return tuple(verb for hook in self.hooks for verb in HOOKS[hook])
+
 
 ENTRIES: tuple[Entry, ...] = (
-    Entry("Independent", "likely.models.graphs.independent", "graphs", "product of the columns' marginals"),
+    Entry(
+        "Independent",
+        "likely.models.graphs.independent",
+        "graphs",
+        "product of the columns' marginals",
+        hooks=("_condition",),
+    ),
     Entry("Mixture", "likely.models.latent.mixture", "latent", "mixture of products or of Gaussians, by EM"),
     Entry(
         "ProbabilisticPCA",
@@ -66,6 +87,6 @@ def model_class(name: str) -> type[Model]:
     return getattr(importlib.import_module(entry.module), entry.class_name)
 
 
-def models_that_can(hook: str) -> list[str]:
-    """Class names of the models that implement a private hook such as "_encode"."""
-    return [entry.class_name for entry in ENTRIES if hasattr(model_class(entry.class_name), hook)]
+def models_that_can(verb: str) -> list[str]:
+    """Class names of the models that offer a method such as "transform"."""
+    return [entry.class_name for entry in ENTRIES if verb in entry.offers]
