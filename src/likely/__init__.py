@@ -36,7 +36,7 @@ _HOMES = {
 
 _PACKAGES = ("columns", "datasets", "montecarlo", "nets", "objectives", "training")
 
-__all__ = sorted([*_HOMES, *_PACKAGES, "__version__"])  # noqa: PLE0605
+__all__ = sorted([*_HOMES, *_PACKAGES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:

@@ -53,7 +53,8 @@ class Conditional:
 
     def typical(self) -> Any:
         """Rows with each unobserved cell replaced by a value that it could have: the most probable category, the
-        rounded expected count, the mean of a real cell."""
+        rounded expected count, the mean of a real cell.
+        """
         return self._filled(self.model.columns_.typical_rows(jnp.asarray(self.parts.mean)))
 
     def std(self) -> np.ndarray:
@@ -91,7 +92,7 @@ class Conditional:
         return table
 
     def sample(self, n: int = 1, random_state: int | None = None) -> list[Any]:
-        """n completed copies of the rows, each a draw of all unobserved cells together."""
+        """N completed copies of the rows, each a draw of all unobserved cells together."""
         return [self._filled_user(draw) for draw in self._draws(n, random_state)]
 
     def _draws(self, n: int, random_state: int | None) -> np.ndarray:

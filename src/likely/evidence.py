@@ -89,7 +89,12 @@ class Evidence:
         """No likelihood exists; `reason` says why and what to ask instead."""
         nothing = np.full(n_rows, np.nan)
         return cls._build(
-            nothing, np.full(n_rows, -np.inf), np.full(n_rows, np.inf), None, reason=reason, **{"method": "none"} | about
+            nothing,
+            np.full(n_rows, -np.inf),
+            np.full(n_rows, np.inf),
+            None,
+            reason=reason,
+            **{"method": "none"} | about,
         )
 
     @classmethod
@@ -176,7 +181,7 @@ class Evidence:
 
     @property
     def perplexity(self) -> float:
-        """exp of the negative log-likelihood per observed cell."""
+        """Exp of the negative log-likelihood per observed cell."""
         return math.exp(min(700.0, -self.values.sum() / max(1, self.dimensions.sum())))
 
     def __sub__(self, other: Evidence) -> Difference:

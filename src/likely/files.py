@@ -1,8 +1,8 @@
 """Files that hold arrays and a description, cannot run code, and are either whole or not there.
 
 One safetensors file. Its header's `__metadata__` has two strings: `likely`, a JSON description with the shape, type and
-checksum of every array, and `checksum`, that of the description itself; so any flipped bit is found. Writing goes beside
-the target, is fsynced, renamed over it, and the folder is fsynced.
+checksum of every array, and `checksum`, that of the description itself; so any flipped bit is found. Writing goes
+beside the target, is fsynced, renamed over it, and the folder is fsynced.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _header(path: Path, file: Any, size: int) -> dict[str, Any]:
 def _check_entry(path: Path, name: str, entry: Any, room: int) -> int:
     try:
         start, end = entry["data_offsets"]
-        sound = entry["dtype"] in _DTYPES and 0 <= start <= end <= room and all(0 <= side for side in entry["shape"])
+        sound = entry["dtype"] in _DTYPES and 0 <= start <= end <= room and all(side >= 0 for side in entry["shape"])
     except (TypeError, KeyError, ValueError):
         sound = False
     if not sound:

@@ -10,7 +10,7 @@ import abc
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MethodType
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -52,7 +52,7 @@ class _offered:
         self.function, self.verb, self.__doc__ = function, function.__name__, function.__doc__
         return self
 
-    def __get__(self, model: Model | None, owner: type) -> Any:
+    def __get__(self, model: Model | None, owner: type[Model]) -> Any:
         if model is None:
             return self.function
         if hasattr(owner, self.hook):
@@ -75,7 +75,7 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
     _scaling = "column"  # or "common": centre, and one scale for all real columns (isotropic models)
     _real_only = False  # reads binary and count columns as real numbers
     _resumable = False  # `_fit` honours checkpoint and resume
-    _why_not: dict[str, str] = {}
+    _why_not: ClassVar[dict[str, str]] = {}
 
     # ------------------------------------------------------------------ hooks
     @abc.abstractmethod
@@ -119,7 +119,7 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
         return self
 
     def evidence(self, X: Any) -> Evidence:
-        """log p(x) of each row in nats; of the observed cells where a row has NaN."""
+        """Log p(x) of each row in nats; of the observed cells where a row has NaN."""
         encoded, rows = self._rows(X)
         observed = ~np.isnan(encoded)
         part = self._evidence(rows, self._key("evidence"))
@@ -144,7 +144,7 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
         return self.evidence(X).mean
 
     def sample(self, n: int = 1, random_state: int | None = None) -> Any:
-        """n new rows, of the kind that `fit` saw: a data frame if that was one."""
+        """N new rows, of the kind that `fit` saw: a data frame if that was one."""
         check_is_fitted(self)
         _check_count(n)
         rows = np.asarray(self._sample(self._key("sample", random_state), n))
@@ -154,7 +154,7 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
     def condition(self, X: Any) -> Conditional:
         """The distribution of the NaN cells of each row given the others."""
         encoded, rows = self._rows(X)
-        return Conditional(self, encoded, self._condition(rows, self._key("condition")))  # type: ignore[attr-defined]
+        return Conditional(self, encoded, self._condition(rows, self._key("condition")))
 
     @_offered("_condition")
     def impute(self, X: Any) -> Any:
@@ -165,14 +165,14 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
     def denoise(self, X: Any) -> Any:
         """X as the model sees it through its code: reconstructed cells, the unobserved ones filled."""
         _, rows = self._rows(X)
-        mean = self._reconstruct(rows, self._key("denoise"))  # type: ignore[attr-defined]
+        mean = self._reconstruct(rows, self._key("denoise"))
         return self._to_user(self.columns_.typical_rows(mean))
 
     @_offered("_encode")
     def transform(self, X: Any) -> np.ndarray:
         """(n_rows, n_components) the code of each row."""
         _, rows = self._rows(X)
-        return np.asarray(self._encode(rows, self._key("transform")))  # type: ignore[attr-defined]
+        return np.asarray(self._encode(rows, self._key("transform")))
 
     @_offered("_encode")
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
@@ -184,12 +184,11 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
         """Expected rows for codes (n_rows, n_components)."""
         check_is_fitted(self)
         codes = np.asarray(Z, dtype=float_dtype())
-        if codes.ndim != 2 or codes.shape[1] != self.n_components:  # type: ignore[attr-defined]
+        if codes.ndim != 2 or codes.shape[1] != self.n_components:
             raise ValueError(
-                f"codes must be (n_rows, {self.n_components}), as transform returns them, "  # type: ignore[attr-defined]
-                f"got shape {codes.shape}."
+                f"codes must be (n_rows, {self.n_components}), as transform returns them, got shape {codes.shape}."
             )
-        return self._to_user(self.columns_.expected_rows(self._decode(codes)))  # type: ignore[attr-defined]
+        return self._to_user(self.columns_.expected_rows(self._decode(codes)))
 
     def save(self, path: Any) -> None:
         """Write the fitted model into one file: arrays and JSON, no code."""

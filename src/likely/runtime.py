@@ -1,4 +1,4 @@
-"""What likely sets up in JAX before the first computation, and the helpers every model shares to run by blocks of rows."""
+"""What likely sets up in JAX before the first computation, and how models run over blocks of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a column is: binary, categorical, count or real; and the picture's shape where the columns are pixels.
+"""What the columns are: binary, categorical, count or real; and the picture's shape where the columns are pixels.
 
 A schema turns the user's rows (array, memory map, data frame) into one float matrix and back. In that matrix binary
 cells are 0 or 1, categorical cells are codes 0..K-1, counts and reals are themselves, and NaN is an unobserved cell.
@@ -7,50 +7,31 @@ cells are 0 or 1, categorical cells are codes 0..K-1, counts and reals are thems
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-Kind = Literal["binary", "categorical", "count", "real"]
-KINDS: tuple[Kind, ...] = ("binary", "categorical", "count", "real")
+from likely.column import (
+    KINDS,
+    Column,
+    Kind,
+    SchemaError,
+    column_of_kind,
+    contradiction,
+    contradictions,
+    decode_cells,
+    encode_cells,
+    infer_cells,
+    infer_series,
+    numeric_kind,
+    series_cells,
+)
 
-# Non-negative integers up to this are read as counts, larger ones as reals: a Poisson column whose mean is in the
-# thousands is a bad model of nearly everything (salaries, identifiers, grey values up to 255).
-COUNT_LIMIT = 100
+__all__ = ["KINDS", "Column", "Kind", "Schema", "SchemaError", "as_array", "as_frame", "blocks"]
 
 _BLOCK_CELLS = 1 << 24  # cells looked at together, so that a memory map is never copied whole
-
-
-class SchemaError(ValueError):
-    """Rows that contradict their schema, or a schema that contradicts itself."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column: its name, its kind, and for coded columns the values that the codes 0, 1, ... stand for."""
-
-    name: str
-    kind: Kind
-    categories: tuple | None = None
-
-    def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise SchemaError(f"kind of column {self.name!r} must be one of {', '.join(KINDS)}, got {self.kind!r}.")
-        if self.kind == "categorical" and not self.categories:
-            raise SchemaError(f"categorical column {self.name!r} needs its categories: Column(name, kind, categories).")
-        if self.kind == "binary" and self.categories is not None and len(self.categories) != 2:
-            raise SchemaError(f"binary column {self.name!r} needs two categories, got {len(self.categories)}.")
-        if self.kind in ("count", "real") and self.categories is not None:
-            raise SchemaError(f"{self.kind} column {self.name!r} cannot have categories.")
-        if self.categories is not None and len(set(self.categories)) != len(self.categories):
-            raise SchemaError(f"the categories of column {self.name!r} are not distinct: {self.categories}.")
-
-    @property
-    def n_categories(self) -> int:
-        """Number of categories of a categorical column; 1 for the others, which have one statistic."""
-        return len(self.categories) if self.kind == "categorical" and self.categories else 1
 
 
 @dataclass(frozen=True)
@@ -145,7 +126,7 @@ class Schema:
         """
         frame = as_frame(X)
         if frame is not None:
-            columns = [_infer_series(name, frame[name]) for name in frame.columns]
+            columns = [infer_series(name, frame[name]) for name in frame.columns]
             library = frame.implementation.name.lower()
         else:
             array, library = as_array(X), None
@@ -153,7 +134,7 @@ class Schema:
         for label, kind in (kinds or {}).items():
             place = _position(label, [column.name for column in columns])
             cells = frame[columns[place].name].to_list() if frame is not None else array[:, place].tolist()
-            columns[place] = _column_of_kind(columns[place].name, kind, cells)
+            columns[place] = column_of_kind(columns[place].name, kind, cells)
         return cls(tuple(columns), image_shape, library)
 
     def as_real(self) -> Schema:
@@ -179,7 +160,7 @@ class Schema:
             raise SchemaError(f"column {absent[0]!r} is missing; the rows have {', '.join(map(str, frame.columns))}.")
         out = np.empty((len(frame), self.n_columns))
         for place, column in enumerate(self.columns):
-            out[:, place] = _encode_cells(column, _cells(frame[column.name]))
+            out[:, place] = encode_cells(column, series_cells(frame[column.name]))
         return out
 
     def _encode_array(self, array: np.ndarray) -> np.ndarray:
@@ -191,7 +172,7 @@ class Schema:
             return floats
         out = np.empty(array.shape)
         for place, column in enumerate(self.columns):
-            out[:, place] = _encode_cells(column, array[:, place])
+            out[:, place] = encode_cells(column, array[:, place])
         return out
 
     def _check_numbers(self, array: np.ndarray) -> None:
@@ -200,15 +181,15 @@ class Schema:
             everywhere = len(places) == self.n_columns
             for start, block in blocks(array):
                 cells = block if everywhere else block[:, places]
-                bad = _contradictions(kind, cells)
+                bad = contradictions(kind, cells)
                 if bad.any():
                     row, place = np.argwhere(bad)[0]
-                    raise _contradiction(self.columns[places[place]], cells[row, place], start + row)
+                    raise contradiction(self.columns[places[place]], cells[row, place], start + row)
 
     def decode(self, rows: np.ndarray) -> Any:
         """Rows of the kind that the schema was inferred from: a frame for a frame, an array for an array."""
         rows = np.asarray(rows, dtype=np.float64)
-        decoded = [_decode_cells(column, rows[:, i]) for i, column in enumerate(self.columns)]
+        decoded = [decode_cells(column, rows[:, i]) for i, column in enumerate(self.columns)]
         if self.frame is None:
             if all(column.categories is None for column in self.columns):
                 return rows
@@ -218,8 +199,10 @@ class Schema:
             return table
         import narwhals as nw
 
-        data = dict(zip(self.names, (self._frame_cells(c, v) for c, v in zip(self.columns, decoded)), strict=True))
-        return nw.from_dict(data, backend=self.frame).to_native()
+        data = dict(
+            zip(self.names, (self._frame_cells(c, v) for c, v in zip(self.columns, decoded, strict=True)), strict=True)
+        )
+        return nw.from_dict(data, backend=self.frame).to_native()  # type: ignore[arg-type]
 
     def _frame_cells(self, column: Column, cells: np.ndarray) -> Any:
         whole = column.kind in ("binary", "count") and column.categories is None
@@ -283,48 +266,13 @@ def as_array(X: Any) -> np.ndarray:
 def _infer_array(array: np.ndarray) -> list[Column]:
     names = [f"x{i}" for i in range(array.shape[1])]
     if array.dtype.kind in "OUS":
-        return [_infer_cells(name, array[:, i].tolist()) for i, name in enumerate(names)]
+        return [infer_cells(name, array[:, i].tolist()) for i, name in enumerate(names)]
     kind: Kind = "binary"
     for _, block in blocks(array):
-        kind = max(kind, _numeric_kind(block), key=("binary", "count", "real").index)
+        kind = max(kind, numeric_kind(block), key=("binary", "count", "real").index)
         if kind == "real":
             break
     return [Column(name, kind) for name in names]
-
-
-def _infer_series(name: str, series: Any) -> Column:
-    import narwhals as nw
-
-    dtype = series.dtype
-    if isinstance(dtype, nw.Categorical | nw.Enum):
-        return Column(name, "categorical", tuple(series.cat.get_categories().to_list()))
-    if dtype.is_numeric():
-        return Column(name, _numeric_kind(_cells(series)))
-    return _infer_cells(name, series.to_list())
-
-
-def _infer_cells(name: str, cells: Sequence) -> Column:
-    present = [cell for cell in cells if not _is_missing(cell)]
-    if present and all(isinstance(cell, bool | np.bool_) for cell in present):
-        return Column(name, "binary", (False, True))
-    if all(isinstance(cell, int | float | np.number) for cell in present):
-        return Column(name, _numeric_kind(np.array(present, dtype=np.float64)))
-    if all(isinstance(cell, str | bytes) for cell in present):
-        return Column(name, "categorical", tuple(sorted(set(present))))
-    odd = next(cell for cell in present if not isinstance(cell, str))
-    raise TypeError(
-        f"column {name!r} holds {odd!r} of type {type(odd).__name__}: each argument must be a string or a number, "
-        "and a column all of one or all of the other."
-    )
-
-
-def _column_of_kind(name: str, kind: Kind, cells: Sequence) -> Column:
-    present = sorted({cell for cell in cells if not _is_missing(cell)})
-    if kind == "categorical":
-        return Column(name, kind, tuple(present))
-    if kind == "binary" and not set(present) <= {0, 1}:
-        return Column(name, kind, tuple(present))
-    return Column(name, kind)
 
 
 def _position(label: str | int, names: list[str]) -> int:
@@ -333,88 +281,3 @@ def _position(label: str | int, names: list[str]) -> int:
     if label in names:
         return names.index(str(label))
     raise SchemaError(f"kinds names column {label!r}, which the data do not have.")
-
-
-def _numeric_kind(cells: np.ndarray) -> Kind:
-    cells = cells[~np.isnan(cells)] if cells.dtype.kind == "f" else cells
-    if cells.size == 0:
-        return "real"
-    if ((cells == 0) | (cells == 1)).all():
-        return "binary"
-    if cells.min() >= 0 and cells.max() <= COUNT_LIMIT and (cells == np.floor(cells)).all():
-        return "count"
-    return "real"
-
-
-def _cells(series: Any) -> np.ndarray:
-    """A frame's column as an array: floats with NaN where it is numeric, objects with None otherwise."""
-    if series.dtype.is_numeric():
-        import narwhals as nw
-
-        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-    return np.array(series.to_list() + [None], dtype=object)[:-1]
-
-
-def _encode_cells(column: Column, cells: np.ndarray) -> np.ndarray:
-    if column.categories is not None:
-        return _encode_categories(column, cells)
-    try:
-        numbers = np.array([np.nan if _is_missing(cell) else cell for cell in cells.tolist()], dtype=np.float64)
-    except (TypeError, ValueError):
-        odd = next(cell for cell in cells if not isinstance(cell, int | float | np.number | None))
-        raise SchemaError(f"column {column.name!r} is {column.kind} but holds {odd!r}.") from None
-    bad = _contradictions(column.kind, numbers)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise _contradiction(column, numbers[row], row)
-    return numbers
-
-
-def _encode_categories(column: Column, cells: np.ndarray) -> np.ndarray:
-    codes = {category: code for code, category in enumerate(column.categories or ())}
-    out = np.empty(len(cells))
-    for row, cell in enumerate(cells.tolist()):
-        if _is_missing(cell):
-            out[row] = np.nan
-        elif cell in codes:
-            out[row] = codes[cell]
-        else:
-            raise _contradiction(column, cell, row)
-    return out
-
-
-def _decode_cells(column: Column, cells: np.ndarray) -> np.ndarray:
-    if column.categories is None:
-        return cells
-    table = np.array([*column.categories, None], dtype=object)
-    unobserved = np.isnan(cells)
-    return table[np.rint(np.where(unobserved, len(table) - 1, cells)).astype(np.intp)]
-
-
-def _contradictions(kind: Kind, cells: np.ndarray) -> np.ndarray:
-    """Where the cells are not of the kind; NaN always is."""
-    unobserved = np.isnan(cells)
-    if kind == "binary":
-        return ~(unobserved | (cells == 0) | (cells == 1))
-    if kind == "count":
-        return ~(unobserved | ((cells >= 0) & (cells == np.floor(cells)) & np.isfinite(cells)))
-    return np.isinf(cells)
-
-
-def _contradiction(column: Column, value: Any, row: int) -> SchemaError:
-    value = value.item() if isinstance(value, np.generic) else value
-    if column.categories is not None:
-        known = ", ".join(map(repr, column.categories[:6])) + (", ..." if len(column.categories) > 6 else "")
-        return SchemaError(
-            f"column {column.name!r} is {column.kind} with values {known}, but row {row} holds {value!r}: "
-            "correct the row, or fit with a schema that has this category."
-        )
-    need = {"binary": "0 or 1", "count": "0, 1, 2, ...", "real": "a finite number"}[column.kind]
-    return SchemaError(
-        f"column {column.name!r} is {column.kind} and needs {need}, but row {row} holds {value!r}: correct the row, or "
-        f"give the kind, as in Schema.infer(X, kinds={{{column.name!r}: 'real'}})."
-    )
-
-
-def _is_missing(cell: Any) -> bool:
-    return cell is None or (isinstance(cell, float | np.floating) and math.isnan(cell)) or type(cell).__name__ == "NAType"

@@ -38,12 +38,12 @@ class Block:
         return self.start + len(self.places) * self.n_statistics
 
     def take(self, statistics: Array) -> Array:
-        """This block's part of (..., D), as (..., m, s)."""
+        """The block's part of (..., D), as (..., m, s)."""
         part = statistics[..., self.start : self.stop]
         return part.reshape(*part.shape[:-1], len(self.places), self.n_statistics)
 
     def columns_of(self, x: Array) -> Array:
-        """This block's columns of (..., d); the array itself when they are all of them."""
+        """The block's columns of (..., d); the array itself when they are all of them."""
         if self.places == tuple(range(x.shape[-1])):
             return x
         return x[..., np.array(self.places)]
@@ -146,7 +146,7 @@ class Columns:
         return self._scatter(lambda b: b.family.log_partition(b.take(eta)))
 
     def log_base(self, x: Float[Array, "*n d"], observed: Bool[Array, "*n d"] | None = None) -> Float[Array, "*n"]:
-        """log h(x), summed over the observed columns."""
+        """Log h(x), summed over the observed columns."""
         x = _zero_unobserved(x, observed)
         terms = self._scatter(lambda b: b.family.log_base(b.columns_of(x)))
         return _sum_observed(terms, observed)
@@ -154,14 +154,14 @@ class Columns:
     def log_density(
         self, x: Float[Array, "*n d"], observed: Bool[Array, "*n d"] | None, eta: Float[Array, "*n D"]
     ) -> Float[Array, "*n"]:
-        """log p(x | eta), summed over the observed columns."""
+        """Log p(x | eta), summed over the observed columns."""
         linear = jnp.sum(eta * self.statistics(x, observed), axis=-1)
         return linear - _sum_observed(self.log_partition(eta), observed) + self.log_base(x, observed)
 
     def log_density_table(
         self, x: Float[Array, "n d"], observed: Bool[Array, "n d"] | None, eta: Float[Array, "k D"]
     ) -> Float[Array, "n k"]:
-        """log p(x_i | eta_j) of every row under every parameter vector, by matrix products."""
+        """Log p(x_i | eta_j) of every row under every parameter vector, by matrix products."""
         linear = self.statistics(x, observed) @ eta.T
         normaliser = self.log_partition(eta)
         constant = normaliser.sum(-1)[None, :] if observed is None else observed.astype(x.dtype) @ normaliser.T
@@ -172,11 +172,11 @@ class Columns:
         return self._join(lambda b: b.family.mean(b.take(eta)))
 
     def natural(self, mean: Float[Array, "*n D"], floor: float = 1e-6) -> Float[Array, "*n D"]:
-        """eta with E[T(x)] = mean; `floor` keeps probabilities, rates and variances away from zero."""
+        """Eta with E[T(x)] = mean; `floor` keeps probabilities, rates and variances away from zero."""
         return self._join(lambda b: b.family.natural(b.take(mean), floor))
 
     def sample(self, key: Key[Array, ""], eta: Float[Array, "*n D"]) -> Float[Array, "*n d"]:
-        """x ~ p(x | eta)."""
+        """X ~ p(x | eta)."""
         keys = dict(zip(self.blocks, jax.random.split(key, len(self.blocks)), strict=True))
         return self._scatter(lambda b: b.family.sample(keys[b], b.take(eta)))
 

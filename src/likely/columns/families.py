@@ -40,7 +40,7 @@ class Family(abc.ABC):
     @staticmethod
     @abc.abstractmethod
     def log_base(x: Float[Array, "*n m"]) -> Float[Array, "*n m"]:
-        """log h(x)."""
+        """Log h(x)."""
 
     @staticmethod
     @abc.abstractmethod
@@ -55,12 +55,12 @@ class Family(abc.ABC):
     @staticmethod
     @abc.abstractmethod
     def natural(mean: Float[Array, "*n m s"], floor: float) -> Float[Array, "*n m s"]:
-        """eta with that mean: the inverse of `mean`, with probabilities, rates and variances kept above `floor`."""
+        """Eta with that mean: the inverse of `mean`, with probabilities, rates and variances kept above `floor`."""
 
     @staticmethod
     @abc.abstractmethod
     def sample(key: Key[Array, ""], eta: Float[Array, "*n m s"]) -> Float[Array, "*n m"]:
-        """x ~ p(x | eta)."""
+        """X ~ p(x | eta)."""
 
 
 class Bernoulli(Family):

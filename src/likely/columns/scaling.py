@@ -1,7 +1,7 @@
 """Real columns in standard units: models compute on centred and scaled columns, users see their own units.
 
-Centring keeps float32 honest for columns such as years, whose spread is small beside their mean. The change of variables
-costs log p(x) the logarithm of the scale for each observed real cell.
+Centring keeps float32 honest for columns such as years, whose spread is small beside their mean. The change of
+variables costs log p(x) the logarithm of the scale for each observed real cell.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class IndependentParams(eqx.Module):
 def log_prob(
     params: IndependentParams, x: Float[Array, "n d"], observed: Bool[Array, "n d"] | None, columns: Columns
 ) -> Float[Array, " n"]:
-    """log p(x) of the observed cells."""
+    """Log p(x) of the observed cells."""
     return columns.log_density_table(x, observed, params.eta[None])[:, 0]
 
 

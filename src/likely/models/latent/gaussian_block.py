@@ -37,7 +37,7 @@ class Moments(NamedTuple):
 def log_density_table(
     block: GaussianBlock, x: Float[Array, "n r"], observed: Bool[Array, "n r"] | None
 ) -> Float[Array, "n k"]:
-    """log N(x_i; mean_k, covariance_k) of the observed cells."""
+    """Log N(x_i; mean_k, covariance_k) of the observed cells."""
     if observed is None:
         return jax.vmap(_complete_log_density, (0, 0, None), 1)(block.means, block.factors(), x)
     one_row = jax.vmap(_masked_log_density, (0, 0, None, None))
@@ -82,7 +82,7 @@ def update(block: GaussianBlock, sums: Moments, counts: Float[Array, " k"], ridg
 
 
 def log_prior(block: GaussianBlock, ridge: float | Array) -> Array:
-    """log of that prior, up to a constant."""
+    """Log of that prior, up to a constant."""
     identity = jnp.eye(block.means.shape[-1], dtype=block.means.dtype)
     inverse = jax.vmap(lambda tril: solve_triangular(tril, identity, lower=True))(block.scale_tril)
     return -0.5 * ridge * jnp.sum(inverse**2)
