@@ -1,0 +1,272 @@
+"""The leaderboard: what was measured of each model, ranked where it can be compared and set apart where it cannot.
+
+Models are ranked by what each is sure of: the mean of the lower limit of its evidence. That is the value itself where
+it is exact, the bound where it is a bound, and the pessimistic side where it is an interval; so a model never gains a
+place by being measured badly.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from likely.evidence import Difference, Evidence
+
+if TYPE_CHECKING:
+    from likely.datasets import Dataset
+
+LEVEL = 0.95  # of every interval that is shown
+
+_MEASURES = {
+    "counting": "a probability of discrete values (counting measure)",
+    "lebesgue": "a density of real values (Lebesgue measure)",
+    "mixed": "a density of discrete and real values together (mixed measure)",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One model on the leaderboard.
+
+    Parameters
+    ----------
+    name : what the table calls it.
+    evidence : of the test rows; None if the model could not be fitted or scored.
+    model : the fitted model.
+    fit_seconds, score_seconds : wall time, compilation included; NaN where it did not come to that.
+    n_parameters : number of learned numbers.
+    failure : why there is no evidence, in one line.
+    rank : 1 for the best; None for those that stand apart. This and the next three are set by the leaderboard.
+    apart : why it is not ranked; empty if it is.
+    difference : to the best, paired over the rows; None for those apart.
+    standing : "best"; "behind" where the interval of the difference lies below 0; "tied" where it contains 0 by chance;
+        "open" where it contains 0 only because a figure is a bound, so that the truth may lie elsewhere; "apart".
+    """
+
+    name: str
+    evidence: Evidence | None = None
+    model: Any = None
+    fit_seconds: float = math.nan
+    score_seconds: float = math.nan
+    n_parameters: int | None = None
+    failure: str = ""
+    rank: int | None = None
+    apart: str = ""
+    difference: Difference | None = None
+    standing: str = "apart"
+
+    @property
+    def kind(self) -> str:
+        """Of the evidence: "exact", "lower", "upper", "estimate" or "unavailable"."""
+        return "unavailable" if self.evidence is None else self.evidence.kind
+
+    @property
+    def mean(self) -> float:
+        """Mean log p(x), nats per row."""
+        return math.nan if self.evidence is None else self.evidence.mean
+
+    @property
+    def stderr(self) -> float:
+        """Standard error of `mean`: rows and Monte Carlo together."""
+        return self.evidence.mean_stderr if self.evidence is not None and math.isfinite(self.mean) else math.nan
+
+    @property
+    def lower(self) -> float:
+        """What the model is sure of: the mean of the lower limit."""
+        return -math.inf if self.evidence is None else float(self.evidence.lower.mean())
+
+    @property
+    def upper(self) -> float:
+        """The mean of the upper limit."""
+        return math.inf if self.evidence is None else float(self.evidence.upper.mean())
+
+    @property
+    def bits_per_dimension(self) -> float:
+        """-log2 p(x) per observed cell."""
+        return math.nan if self.evidence is None else self.evidence.bits_per_dimension
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95% interval of the difference to the best; infinite ends where a bound leaves it open."""
+        return (math.nan, math.nan) if self.difference is None else self.difference.interval(LEVEL)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What JSON can hold of it; None for what is unknown or unlimited."""
+        low, high = self.interval
+        numbers = {
+            "mean": self.mean,
+            "stderr": self.stderr,
+            "lower": self.lower,
+            "upper": self.upper,
+            "bits_per_dimension": self.bits_per_dimension,
+            "difference": math.nan if self.difference is None else self.difference.mean,
+            "difference_low": low,
+            "difference_high": high,
+            "fit_seconds": self.fit_seconds,
+            "score_seconds": self.score_seconds,
+        }
+        return {
+            "name": self.name,
+            "model": None if self.model is None else type(self.model).__name__,
+            "rank": self.rank,
+            "standing": self.standing,
+            "apart": self.apart or None,
+            "kind": self.kind,
+            "method": None if self.evidence is None else self.evidence.method,
+            "measure": None if self.evidence is None else self.evidence.measure,
+            **{key: value if math.isfinite(value) else None for key, value in numbers.items()},
+            "n_parameters": self.n_parameters,
+        }
+
+
+class Leaderboard:
+    """Models in the order of what they are sure of, then those that cannot be compared, with the reason.
+
+    Parameters
+    ----------
+    entries : what was measured, in any order.
+    dataset : the data; with it `to_report` can draw.
+    random_state : the seed of the comparison, which the report's draws use as well.
+
+    Attributes
+    ----------
+    entries : all, ranked ones first. ranked, apart : the two parts.
+    measure : the base measure of what is ranked: the data's own if any model has it, else the most frequent.
+
+    Examples
+    --------
+    >>> sure = Evidence.exact([-2.0, -2.1, -1.9], method="by hand")
+    >>> bound = Evidence.lower_bound([-3.0, -3.2, -3.1], method="by hand")
+    >>> board = Leaderboard([Entry("bounded", bound), Entry("exact", sure)])
+    >>> [(entry.rank, entry.name, entry.standing) for entry in board]
+    [(1, 'exact', 'best'), (2, 'bounded', 'open')]
+    """
+
+    def __init__(self, entries: Iterable[Entry], dataset: Dataset | None = None, random_state: int = 0):
+        given = list(entries)
+        self.dataset = dataset
+        self.random_state = random_state
+        self.measure = _common_measure(given, dataset)
+        reasons = [_why_apart(entry, given, self.measure) for entry in given]
+        fit = [entry for entry, reason in zip(given, reasons, strict=True) if not reason]
+        self.ranked = _rank(fit)
+        self.apart = [replace(e, apart=reason) for e, reason in zip(given, reasons, strict=True) if reason]
+        self.entries = self.ranked + self.apart
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+    def __getitem__(self, key: int | str) -> Entry:
+        """An entry by place or by name."""
+        if isinstance(key, int):
+            return self.entries[key]
+        for entry in self.entries:
+            if entry.name == key:
+                return entry
+        raise KeyError(f"no model {key!r} on this leaderboard: {', '.join(e.name for e in self.entries)}.")
+
+    @property
+    def best(self) -> Entry | None:
+        """The first of the ranked ones."""
+        return self.ranked[0] if self.ranked else None
+
+    @property
+    def name(self) -> str:
+        """Of the data."""
+        return "data" if self.dataset is None else self.dataset.name
+
+    @property
+    def n_rows(self) -> int:
+        """Test rows that were scored."""
+        return max((len(e.evidence) for e in self.entries if e.evidence is not None), default=0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures, for JSON."""
+        return {
+            "dataset": self.name,
+            "n_test_rows": self.n_rows,
+            "measure": self.measure,
+            "random_state": self.random_state,
+            "level": LEVEL,
+            "entries": [entry.to_dict() for entry in self.entries],
+        }
+
+    def to_report(self, path: str | os.PathLike[str]) -> None:
+        """Write one self-contained HTML file with tables and pictures."""
+        from likely.leaderboard.report import write_report
+
+        write_report(self, path)
+
+    def __str__(self) -> str:
+        from likely.leaderboard.table import as_text
+
+        return as_text(self)
+
+    def __repr__(self) -> str:
+        best = "" if self.best is None else f", best {self.best.name}"
+        return f"Leaderboard({self.name!r}, {len(self.ranked)} ranked, {len(self.apart)} apart{best})"
+
+    def _repr_html_(self) -> str:
+        from likely.leaderboard.table import as_html
+
+        return as_html(self)
+
+
+def _common_measure(entries: list[Entry], dataset: Dataset | None) -> str:
+    found = Counter(e.evidence.measure for e in entries if e.evidence is not None)
+    if dataset is not None and (dataset.schema.measure in found or not found):
+        return dataset.schema.measure
+    return found.most_common(1)[0][0] if found else "counting"
+
+
+def _why_apart(entry: Entry, entries: list[Entry], measure: str) -> str:
+    """Why an entry cannot be ranked among the others; empty when it can."""
+    evidence = entry.evidence
+    if evidence is None:
+        return entry.failure or "it has no evidence"
+    if evidence.kind == "unavailable":
+        return evidence.reason or "its evidence has no value for some rows"
+    if evidence.measure != measure:
+        return f"its evidence is {_MEASURES[evidence.measure]}; the ranked ones are each {_MEASURES[measure]}"
+    rows = Counter((e.evidence.fingerprint, len(e.evidence)) for e in entries if e.evidence is not None)
+    if (evidence.fingerprint, len(evidence)) != rows.most_common(1)[0][0]:
+        return "it was measured on other rows"
+    if not math.isfinite(entry.lower):
+        n_unlimited = int(np.sum(~np.isfinite(evidence.lower)))
+        if evidence.kind == "exact":
+            return f"it gives probability 0 to {n_unlimited} of {len(evidence)} rows"
+        return f"its evidence is {_article(evidence.kind)} without a lower limit, so it is sure of nothing"
+    return ""
+
+
+def _article(kind: str) -> str:
+    return {"upper": "an upper bound", "estimate": "an estimate"}.get(kind, f"of kind {kind}")
+
+
+def _rank(entries: list[Entry]) -> list[Entry]:
+    # sorted is stable: of two equal ones the first given stays first.
+    order = sorted(entries, key=lambda entry: -entry.lower)
+    return [_placed(entry, place, order[0]) for place, entry in enumerate(order, start=1)]
+
+
+def _placed(entry: Entry, rank: int, best: Entry) -> Entry:
+    difference = entry.evidence - best.evidence  # type: ignore[operator]
+    if entry is best:  # it is what it is: no error, and no limits to differ between
+        difference = Difference(0.0, 0.0, 0.0, 0.0)
+    placed = replace(entry, rank=rank, difference=difference)
+    if rank == 1:
+        return replace(placed, standing="best")
+    if placed.interval[1] < 0:
+        return replace(placed, standing="behind")
+    margin = NormalDist().inv_cdf(0.5 + LEVEL / 2) * difference.stderr
+    return replace(placed, standing="tied" if entry.lower - best.lower + margin >= 0 else "open")

@@ -1,0 +1,115 @@
+"""The leaderboard as a table: in a terminal by Rich, as plain text, and as HTML for a notebook."""
+
+from __future__ import annotations
+
+from html import escape
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from likely.leaderboard.board import Entry, Leaderboard
+from likely.leaderboard.wording import (
+    LEGEND,
+    STANDINGS,
+    count,
+    digits_for,
+    evidence,
+    interval,
+    number,
+    seconds,
+    verdict,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+WIDTH = 100
+HEADINGS = ("#", "model", "log p, nats/row", "at least", "bits/dim", "difference to the best", "fit", "params")
+_WORDS = ("model", "log p, nats/row", "difference to the best")
+
+
+def cells(entry: Entry, digits: int = 2) -> tuple[str, ...]:
+    """The cells of a ranked entry's row, under `HEADINGS`."""
+    mark = STANDINGS[entry.standing]
+    difference = "best" if entry.rank == 1 else f"{_gap(entry, digits)} {interval(entry, digits)} {mark}".rstrip()
+    return (
+        str(entry.rank),
+        entry.name,
+        evidence(entry, digits),
+        number(entry.lower, digits),
+        number(entry.bits_per_dimension, 3),
+        difference,
+        seconds(entry.fit_seconds),
+        count(entry.n_parameters),
+    )
+
+
+def _gap(entry: Entry, digits: int) -> str:
+    return "–" if entry.difference is None else number(entry.difference.mean, digits)
+
+
+def as_rich(board: Leaderboard) -> Group:
+    """The table, the ones apart, and the legend, for a Rich console."""
+    from rich import box
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    digits = min(2, digits_for(board))
+    title = f"{board.name}: {board.n_rows:,} test rows, {board.measure} measure"
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for heading in HEADINGS:
+        table.add_column(
+            heading, justify="left" if heading in HEADINGS[1:3] + HEADINGS[5:6] else "right", overflow="fold"
+        )
+    for entry in board.ranked:
+        style = "bold green" if entry.rank == 1 else "" if entry.standing == "behind" else "yellow"
+        table.add_row(*cells(entry, digits), style=style)
+    parts: list[Any] = [table] if board.ranked else [Text(title, style="bold")]
+    if board.apart:
+        parts.append(Text("Apart, because unlike things cannot be ranked:", style="bold"))
+        parts += [Padding(_apart_line(entry, digits), (0, 0, 0, 2)) for entry in board.apart]
+        parts.append(Text(""))
+    return Group(*parts, Text(verdict(board)), *(Text(line, style="dim") for line in LEGEND))
+
+
+def _apart_line(entry: Entry, digits: int) -> Any:
+    from rich.text import Text
+
+    line = Text(entry.name, style="bold")
+    if entry.kind != "unavailable":
+        line.append(f"  {evidence(entry, digits)}", style="not bold")
+    return line.append(f": {entry.apart}", style="not bold dim")
+
+
+def as_text(board: Leaderboard) -> str:
+    """The same without colours, 100 columns wide."""
+    from rich.console import Console
+
+    console = Console(file=StringIO(), width=WIDTH, color_system=None, force_terminal=False, legacy_windows=False)
+    console.print(as_rich(board))
+    text: str = console.file.getvalue()  # type: ignore[attr-defined]
+    return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def as_html(board: Leaderboard) -> str:
+    """A plain HTML table, for a notebook."""
+    digits = min(2, digits_for(board))
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in HEADINGS)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells(entry, digits)) + "</tr>"
+        for entry in board.ranked
+    )
+    apart = "".join(
+        f"<li><b>{escape(e.name)}</b> {escape(evidence(e, digits))}: {escape(e.apart)}</li>" for e in board.apart
+    )
+    legend = "<br>".join(escape(line) for line in LEGEND)
+    apart = f"<p>Apart:</p><ul>{apart}</ul>" if apart else ""
+    return (
+        f"<p><b>{escape(board.name)}</b>: {escape(verdict(board))}</p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{apart}<p><small>{legend}</small></p>"
+    )
+
+
+def _td(row: tuple[str, ...]) -> str:
+    return "".join(f"<td>{escape(cell)}</td>" for cell in row)

@@ -1,0 +1,93 @@
+"""Numbers and signs as the terminal and the report write them."""
+
+from __future__ import annotations
+
+import math
+
+from likely.leaderboard.board import LEVEL, Entry, Leaderboard
+
+SIGNS = {"exact": "=", "lower": "≥", "upper": "≤", "estimate": "≈", "unavailable": ""}
+STANDINGS = {"best": "", "behind": "", "tied": "~", "open": "?", "apart": ""}
+
+LEGEND = (
+    "= exact   ≥ lower bound   ≈ estimate between two limits   ± standard error (rows, Monte Carlo)",
+    f"Ranked by what each is sure of (at least). [ ] {LEVEL:.0%} interval of the paired difference.",
+    "~ not separated from the best   ? a bound leaves open which is better",
+)
+
+
+def number(value: float, digits: int = 2) -> str:
+    """A number with a real minus sign and thousands apart; a dash for none, ∞ for no limit.
+
+    Examples
+    --------
+    >>> number(-1234.5), number(float("inf")), number(float("nan"))
+    ('−1,234.50', '∞', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    text = f"{value:,.{digits}f}"
+    return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text.replace("-", "−")
+
+
+def digits_for(board: Leaderboard) -> int:
+    """Decimals that the errors deserve: two figures of the smallest standard error, between 1 and 4."""
+    errors = [e.stderr for e in board.entries if math.isfinite(e.stderr) and e.stderr > 0]
+    return min(4, max(1, 1 - math.floor(math.log10(min(errors))))) if errors else 2
+
+
+def evidence(entry: Entry, digits: int = 2) -> str:
+    """The mean with its sign and error: "≥ −15.21 ± 0.12"."""
+    if entry.kind == "unavailable":
+        return "–"
+    return f"{SIGNS[entry.kind]} {number(entry.mean, digits)} ± {number(entry.stderr, digits)}"
+
+
+def interval(entry: Entry, digits: int = 2) -> str:
+    """The interval of the difference: "[−1.2, −0.4]"; round brackets where it is open."""
+    low, high = entry.interval
+    left, right = "(" if math.isinf(low) else "[", ")" if math.isinf(high) else "]"
+    return f"{left}{number(low, digits)}, {number(high, digits)}{right}"
+
+
+def seconds(value: float) -> str:
+    """Seconds with two figures below ten; minutes from 600 on.
+
+    Examples
+    --------
+    >>> seconds(0.04), seconds(7.25), seconds(75), seconds(1200)
+    ('0.04 s', '7.2 s', '75 s', '20 min')
+    """
+    if math.isnan(value):
+        return "–"
+    if value >= 600:
+        return f"{value / 60:.0f} min"
+    return f"{value:.2f} s" if value < 1 else f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
+
+
+def count(value: int | None) -> str:
+    """A whole number with thousands apart."""
+    return "–" if value is None else f"{value:,}"
+
+
+def verdict(board: Leaderboard) -> str:
+    """The result in a sentence or two."""
+    best = board.best
+    if best is None:
+        return "No model could be ranked; the reasons are below."
+    if len(board.ranked) == 1:
+        return f"{best.name} is the only model that can be ranked: at least {number(best.lower)} nats per row."
+    text = f"{best.name} leads {len(board.ranked)} comparable models with at least {number(best.lower)} nats per row."
+    tied = [entry.name for entry in board.ranked if entry.standing == "tied"]
+    unknown = [entry.name for entry in board.ranked if entry.standing == "open"]
+    if tied:
+        text += f" {_and(tied)} {'is' if len(tied) == 1 else 'are'} not separated from it by these rows."
+    if unknown:
+        text += f" Bounds leave open whether {_and(unknown, 'or')} may in truth be better."
+    return text
+
+
+def _and(names: list[str], word: str = "and") -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
