@@ -6,7 +6,7 @@ Gaussian, and the others independent.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -23,7 +23,7 @@ class Layout(NamedTuple):
     """Which columns are independent given the component, and which are jointly Gaussian. Static."""
 
     columns: Columns  # all
-    factored: Columns | None
+    factored: Any  # Columns, or None when every column is joint
     factored_places: tuple[int, ...]
     joint_places: tuple[int, ...]
     tied: bool

@@ -24,7 +24,7 @@ from likely.models.latent import components
 from likely.models.latent.components import Layout, MixtureParams
 from likely.models.latent.gaussian_block import GaussianBlock
 from likely.models.latent.mixture_em import blocks_of, em_step, prior_of, seeded
-from likely.objectives.em import run_em
+from likely.objectives.em import EMResult, run_em
 from likely.runtime import by_blocks, float_dtype
 
 _SHORT_RUN = 15  # iterations by which restarts are told apart
@@ -122,17 +122,16 @@ class Mixture(Model):
                 "lower it or give more rows."
             )
         layout = self._layout
-        data = blocks_of(rows, layout, self.n_components)
-        prior = prior_of(data, layout, self.pseudo_count, self.min_variance * len(rows) / self.n_components)
+        blocks = blocks_of(rows, layout, self.n_components)
+        prior = prior_of(blocks, layout, self.pseudo_count, self.min_variance * len(rows) / self.n_components)
         step = partial(em_step, layout=layout)
-        go = partial(run_em, step, data=(*data, prior), max_iter=self.max_iter, tol=self.tol)
+        go = partial(run_em, step, data=(blocks, prior), max_iter=self.max_iter, tol=self.tol)
         starts = [seeded(k, rows, prior, layout, self.n_components) for k in jax.random.split(key, self.n_init)]
-        if self.n_init > 1:
-            short = [go(params, limit=jnp.asarray(_SHORT_RUN)) for params in starts]
-            starts = [max(short, key=lambda result: float(result.objective[result.n_iter - 1])).params]
-        result = go(starts[0], limit=jnp.asarray(self.max_iter))
-        self.n_iter_, self.converged_ = int(result.n_iter), bool(result.converged)
-        self.history_ = {"objective": np.asarray(result.objective[: self.n_iter_], np.float64).tolist()}
+        runs = [go(params, limit=jnp.asarray(_SHORT_RUN)) for params in starts]
+        best = max(runs, key=lambda run: float(run.objective[run.n_iter - 1]))
+        result = go(best.params, limit=jnp.asarray(self.max_iter) - best.n_iter)
+        self.history_ = {"objective": [*_trace(best), *_trace(result)]}
+        self.n_iter_, self.converged_ = len(self.history_["objective"]), bool(result.converged)
         return result.params
 
     def _evidence(self, rows, key):
@@ -163,3 +162,7 @@ _responsibilities = eqx.filter_jit(components.responsibilities)
 _expected_statistics = eqx.filter_jit(components.expected_statistics)
 _sample = eqx.filter_jit(components.sample)
 _sample_given = eqx.filter_jit(components.sample_given)
+
+
+def _trace(run: EMResult) -> list[float]:
+    return np.asarray(run.objective[: run.n_iter], np.float64).tolist()

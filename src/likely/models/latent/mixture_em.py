@@ -7,15 +7,15 @@ it becomes K-means.
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from likely.columns import Columns
 from likely.models.latent import gaussian_block
@@ -32,37 +32,34 @@ class Prior(eqx.Module):
     sum of squares.
     """
 
-    mean: Float[Array, " F"] | None
+    mean: Any  # (F,), or None when every column is joint
     strength: float | Array
     ridge: float | Array
+
+
+class Blocks(NamedTuple):
+    """Rows in equal blocks, the last one padded with weight 0."""
+
+    x: Float[Array, "b m d"]
+    observed: Bool[Array, "b m d"] | None
+    weight: Float[Array, "b m"]
 
 
 class Sums(NamedTuple):
     """What the M-step needs, summed over rows."""
 
     counts: Float[Array, " k"]
-    statistics: Float[Array, "k F"] | None
+    statistics: Any  # (k, F), or None when every column is joint
     seen: Float[Array, "k f"] | None  # responsibility of the rows that have each column
     moments: Moments | None
     log_likelihood: Array
 
 
-def em_step(params: MixtureParams, data: tuple, *, layout: Layout) -> tuple[MixtureParams, Array]:
-    """One EM iteration over blocks of rows; also the mean penalised log-likelihood of the params given.
-
-    data : (x (b, m, d), observed (b, m, d) or None, weight (b, m), prior)
-    """
-    x, observed, weight, prior = data
-
-    def add(total, block):
-        return jax.tree.map(jnp.add, total, _sums(params, *block, layout)), None
-
-    first = jax.tree.map(lambda a: a[0], (x, observed, weight))
-    zeros = jax.tree.map(
-        lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(partial(_sums, layout=layout), params, *first)
-    )
-    sums, _ = lax.scan(add, zeros, (x, observed, weight))
-    objective = (sums.log_likelihood + log_prior(params, prior, layout)) / weight.sum()
+def em_step(params: MixtureParams, data: tuple[Blocks, Prior], *, layout: Layout) -> tuple[MixtureParams, Array]:
+    """One EM iteration over blocks of rows; also the mean penalised log-likelihood of the params given."""
+    blocks, prior = data
+    sums = _summed(lambda block: _sums(params, *block, layout), blocks)
+    objective = (sums.log_likelihood + log_prior(params, prior, layout)) / blocks.weight.sum()
     return _maximise(params, sums, prior, layout), objective
 
 
@@ -97,6 +94,13 @@ def _sums(params: MixtureParams, x: Array, observed: Array | None, weight: Array
     if params.gaussian is not None:
         moments = gaussian_block.moments(params.gaussian, *part(x, observed, layout.joint_places), shares)
     return Sums(shares.sum(0), statistics, seen, moments, weight @ log_rows[:, 0])
+
+
+def _summed(function: Callable[[Blocks], Any], blocks: Blocks) -> Any:
+    """Sum of a function of each block."""
+    shapes = jax.eval_shape(function, jax.tree.map(lambda a: a[0], blocks))
+    zeros = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)
+    return lax.scan(lambda total, block: (jax.tree.map(jnp.add, total, function(block)), None), zeros, blocks)[0]
 
 
 def _maximise(params: MixtureParams, sums: Sums, prior: Prior, layout: Layout) -> MixtureParams:
@@ -134,8 +138,8 @@ def _pool_variances(mean: Array, seen: Array, columns: Columns) -> Array:
     return mean.at[:, quadratic].set(location**2 + pooled)
 
 
-def blocks_of(rows: np.ndarray, layout: Layout, k: int) -> tuple[Array, Array | None, Array]:
-    """Rows as equal blocks, the last one padded with weight 0; small blocks where a row costs K r² numbers."""
+def blocks_of(rows: np.ndarray, layout: Layout, k: int) -> Blocks:
+    """Rows as blocks, small ones where a row costs K r² numbers."""
     missing = np.isnan(rows).any()
     cost = max(rows.shape[1], k * max(1, len(layout.joint_places)) ** (2 if missing else 1))
     size = min(len(rows), max(16, min(2048, (1 << 23) // cost)))
@@ -145,30 +149,29 @@ def blocks_of(rows: np.ndarray, layout: Layout, k: int) -> tuple[Array, Array | 
     weight = (np.arange(n_blocks * size) < len(rows)).astype(rows.dtype)
     shape = (n_blocks, size, rows.shape[1])
     observed = jnp.asarray(~np.isnan(padded).reshape(shape)) if missing else None
-    return jnp.asarray(np.nan_to_num(padded).reshape(shape)), observed, jnp.asarray(weight.reshape(n_blocks, size))
+    x = jnp.asarray(np.nan_to_num(padded).reshape(shape))
+    return Blocks(x, observed, jnp.asarray(weight.reshape(n_blocks, size)))
 
 
-def prior_of(data: tuple, layout: Layout, strength: float, ridge: float) -> Prior:
+def prior_of(blocks: Blocks, layout: Layout, strength: float, ridge: float) -> Prior:
     """The prior centred on the overall column means."""
-    dtype = data[0].dtype
-    mean = None if layout.factored is None else _overall_mean(*data, layout)
+    dtype = blocks.x.dtype
+    mean = None if layout.factored is None else _overall_mean(blocks, layout)
     return Prior(mean, jnp.asarray(strength, dtype), jnp.asarray(ridge, dtype))
 
 
 @eqx.filter_jit
-def _overall_mean(x: Array, observed: Array | None, weight: Array, layout: Layout) -> Array:
+def _overall_mean(blocks: Blocks, layout: Layout) -> Array:
     """Mean statistics of the factored columns, moved off the edges by a tenth of a row of ignorance."""
-
-    def add(total, block):
-        cells, present = part(block[0], block[1], layout.factored_places)
-        seen = jnp.ones_like(cells) if present is None else present.astype(cells.dtype)
-        sums = block[2] @ layout.factored.statistics(cells, present), block[2] @ seen
-        return jax.tree.map(jnp.add, total, sums), None
-
     columns = layout.factored
-    zeros = jnp.zeros(columns.n_statistics, x.dtype), jnp.zeros(columns.n_columns, x.dtype)
-    (total, seen), _ = lax.scan(add, zeros, (x, observed, weight))
-    return (total + 0.1 * columns.ignorance.astype(x.dtype)) / (columns.spread(seen) + 0.1)
+
+    def sums(block: Blocks) -> tuple[Array, Array]:
+        cells, present = part(block.x, block.observed, layout.factored_places)
+        seen = jnp.ones_like(cells) if present is None else present.astype(cells.dtype)
+        return block.weight @ columns.statistics(cells, present), block.weight @ seen
+
+    total, seen = _summed(sums, blocks)
+    return (total + 0.1 * columns.ignorance.astype(total.dtype)) / (columns.spread(seen) + 0.1)
 
 
 def seeded(key: Array, rows: np.ndarray, prior: Prior, layout: Layout, k: int) -> MixtureParams:
