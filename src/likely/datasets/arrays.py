@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +21,7 @@ def read_npy(path: Path) -> np.ndarray:
         raise DataNotFoundError(f"there is no file {path}.")
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError, MemoryError, OverflowError, TypeError) as error:
+    except Exception as error:  # NumPy and zipfile raise nearly anything on a damaged file
         raise DataError(f"{path} is no array that can be read: {error}.") from None
 
 
@@ -32,21 +30,14 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
     if not path.is_file():
         raise DataNotFoundError(f"there is no file {path}.")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # The file is opened here, because NumPy leaves it open when it is no archive.
+        with open(path, "rb") as file:
+            archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ValueError("it is a single array: name it .npy")
-            return {name: archive[name] for name in archive.files}
-    except (
-        ValueError,
-        OSError,
-        EOFError,
-        MemoryError,
-        KeyError,
-        zipfile.BadZipFile,
-        zlib.error,
-        OverflowError,
-        TypeError,
-    ) as error:
+            with archive:
+                return {name: archive[name] for name in archive.files}
+    except Exception as error:
         raise DataError(f"{path} is no archive of arrays that can be read: {error}.") from None
 
 

@@ -95,7 +95,7 @@ def load(name: str | os.PathLike[str], **options: Any) -> Dataset:
     >>> data
     Dataset('digits': 1,000 / 297 / 500 rows, 64 binary columns, pictures 8×8)
     >>> f"{data.train.mean():.3f} of the pixels are on"
-    '0.321 of the pixels are on'
+    '0.323 of the pixels are on'
     """
     if isinstance(name, str):
         entry = _entries().get(name)
@@ -131,5 +131,6 @@ def _unknown(name: str) -> DataError:
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
     return DataError(
-        f"unknown data set {name!r}, and no such file.{hint} Known are {', '.join(known)}; and files that end in {SUFFIXES}."
+        f"unknown data set {name!r}, and no such file.{hint} Known are {', '.join(known)}; "
+        f"and files that end in {SUFFIXES}."
     )

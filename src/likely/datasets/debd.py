@@ -22,20 +22,25 @@ def debd_files(name: str) -> tuple[str, ...]:
 
 
 def debd_names() -> tuple[str, ...]:
-    """Those in the folder; the usual ones when there is none."""
-    folder = data_folder()
-    found = folder.glob("debd/*.train.data*") if folder is not None else iter(())
-    return tuple(sorted({path.name.split(".")[0] for path in found})) or USUAL
+    """Those in the folder; the usual ones when there are none."""
+    return _found() or USUAL
 
 
 def load_debd(name: str) -> Dataset:
     """One of the data sets, such as "nltcs": binary columns, no labels."""
-    known = debd_names()
-    if name not in known and (name not in USUAL or known != USUAL):
-        close = difflib.get_close_matches(name, known, n=1)
+    found = _found()
+    if found and name not in found:
+        close = difflib.get_close_matches(name, found, n=1)
         hint = f" Did you mean 'debd/{close[0]}'?" if close else ""
-        raise DataError(f"unknown data set 'debd/{name}'.{hint} Here are: {', '.join(f'debd/{n}' for n in known)}.")
+        raise DataError(f"unknown data set 'debd/{name}'.{hint} Here are: {', '.join(f'debd/{n}' for n in found)}.")
     paths = [find(file, f"debd/{name}") for file in debd_files(name)]
     train = read_binary_amat(paths[0], ",")
     valid, test = (read_binary_amat(path, ",", n_columns=train.shape[1]) for path in paths[1:])
     return Dataset(train, valid, test, Schema.binary(train.shape[1]), f"debd/{name}")
+
+
+def _found() -> tuple[str, ...]:
+    folder = data_folder()
+    if folder is None:
+        return ()
+    return tuple(sorted({path.name.partition(".")[0] for path in folder.glob("debd/*.train.data*")}))

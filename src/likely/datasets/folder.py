@@ -17,9 +17,9 @@ def data_folder() -> Path | None:
 
 
 def is_available(files: tuple[str, ...]) -> bool:
-    """Whether all these files are in the folder, as they are or with .gz."""
+    """Whether all these files are in the folder, as they are or with .gz; true of no files."""
     folder = data_folder()
-    return folder is not None and all(_existing(folder / file) is not None for file in files)
+    return not files or (folder is not None and all(_existing(folder / file) is not None for file in files))
 
 
 def find(file: str, name: str) -> Path:
@@ -27,15 +27,15 @@ def find(file: str, name: str) -> Path:
     folder = data_folder()
     if folder is None:
         raise DataNotFoundError(
-            f"data set {name!r} needs {file} (or {file}.gz) in the folder that {VARIABLE} names, which is not set: put the "
-            f"file there and set it, as in `export {VARIABLE}=~/data`. Built in are digits and digits-gray."
+            f"data set {name!r} needs {file} (or {file}.gz) in the folder that {VARIABLE} names, which is not set: put "
+            f"the file there and set it, as in `export {VARIABLE}=~/data`. Built in are digits and digits-gray."
         )
     path = _existing(folder / file)
     if path is None:
         reason = "is not there" if folder.is_dir() else f"is not there, nor is the folder {folder}"
         raise DataNotFoundError(
-            f"data set {name!r}: {folder / file} (or {Path(file).name}.gz) {reason}: put the file there, or point {VARIABLE} at "
-            f"the folder that holds {file}."
+            f"data set {name!r}: {folder / file} (or {Path(file).name}.gz) {reason}: put the file there, or point "
+            f"{VARIABLE} at the folder that holds {file}."
         )
     return path
 

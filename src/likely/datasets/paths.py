@@ -162,9 +162,11 @@ def _describe(rows: Any, path: Path, reading: Reading) -> tuple[Any, Schema]:
     """Rows as a matrix or frame, and their schema, over all rows, so that every part fits it."""
     shape = reading.image_shape
     if isinstance(rows, np.ndarray):
-        if rows.ndim in (3, 4):
+        if rows.ndim == 0:
+            raise DataError(f"{path} holds a single number; needed is a matrix, a row per observation.")
+        if rows.ndim > 2:
             shape = shape or rows.shape[1:]
-        rows = rows.reshape(len(rows), -1) if rows.ndim != 2 and rows.ndim > 0 else rows
+        rows = rows.reshape(len(rows), -1) if rows.ndim != 2 else rows
         rows = _pixels(rows, shape, path, reading)
     elif reading.binarize is not None:
         raise DataError(f"{path} is a table; binarize is for pictures.")

@@ -146,8 +146,8 @@ def _looks_like_header(cells: pl.DataFrame, first: list[str]) -> bool:
     numeric = [_is_number(cell) for cell in first]
     if any(numeric):  # 0, 1, 2, ... are the names that pandas gives to columns without any
         return len(first) > 2 and first == [str(i) for i in range(len(first))]
-    if "" in first[1:] or (first[0] == "" and len(first) == 1):
-        return False
+    if any(name in HOLES for name in first[1:]) or (first[0] in HOLES and first[0]):
+        return False  # a hole is no name; only the column of row numbers may have none
     if any(_is_number(cell) for row in rows for cell in row):
         return True
     recurs = any(cell == name for row in rows for cell, name in zip(row, first, strict=True))
