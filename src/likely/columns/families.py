@@ -105,7 +105,8 @@ class Categorical(Family):
 
     @staticmethod
     def statistics(x, s):
-        return (x[..., None] == jnp.arange(s, dtype=x.dtype)).astype(x.dtype)
+        codes = jnp.expand_dims(jnp.arange(s, dtype=x.dtype), tuple(range(x.ndim)))
+        return (x[..., None] == codes).astype(x.dtype)
 
     @staticmethod
     def log_base(x):
