@@ -1,0 +1,373 @@
+"""Variational autoencoder: z ~ N(0, I), x | z ~ columns at decoder(z); learned with q(z | x) = N(mean(x), std²(x)).
+
+Kingma and Welling (2014). Trained by the evidence lower bound; evidence by importance sampling from q (Burda, Grosse
+and Salakhutdinov, 2016). Cost: an epoch takes about 6 x rows x weights floating-point operations, an evidence
+2 x rows x `n_importance` x weights of the decoder.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from likely.columns import Columns
+from likely.conditional import ConditionalParts
+from likely.evidence import Evidence
+from likely.model import FitRun, Model
+from likely.montecarlo.importance import Weighted, resample, weigh
+from likely.nets import ACTIVATIONS, MLP, encoder_features, location_mean, location_natural, log_density_at, n_locations
+from likely.nets.heads import spread_locations
+from likely.objectives.elbo import elbo_loss, log_importance_weights, negative_elbo, refine_posterior
+from likely.runtime import BLOCK_ROWS, by_blocks, float_dtype, sum_blocks
+from likely.training import TrainingConfig, train
+from likely.training.optimisers import SCHEDULES
+
+# A q narrower or wider than this is an encoder's answer to a row unlike any it has seen.
+_LOG_STD_LIMITS = (-10.0, 5.0)
+
+
+class Autoencoder(eqx.Module):
+    """Both networks, and what stands between them and the columns.
+
+    encoder : features (L,) -> mean and log std (2k,).
+    decoder : latents (k,) -> locations (L,).
+    holes : (n_first, d) what an unobserved cell adds to the encoder's first layer; None if training rows were complete.
+    log_scale : (r,) of the real columns.
+    offset : (L,) mean features, subtracted from what the encoder reads; not trained.
+    """
+
+    encoder: MLP
+    decoder: MLP
+    holes: Float[Array, "h d"] | None
+    log_scale: Float[Array, " r"]
+    offset: Float[Array, " L"]
+    columns: Columns = eqx.field(static=True)
+
+    def posterior(
+        self, x: Float[Array, "n d"], observed: Bool[Array, "n d"] | None
+    ) -> tuple[Float[Array, "n k"], Float[Array, "n k"]]:
+        """Mean and log standard deviation of q(z | x)."""
+        features = encoder_features(self.columns, x, observed) - jax.lax.stop_gradient(self.offset)[None, :]
+        shift = None
+        if observed is not None:
+            # centred, so that an unobserved cell says "as usual"
+            features = jnp.where(spread_locations(self.columns, observed), features, 0)
+            shift = None if self.holes is None else (~observed).astype(x.dtype) @ self.holes.T
+        mean, log_std = jnp.split(self.encoder(features, shift), 2, axis=-1)
+        return mean, jnp.clip(log_std, *_LOG_STD_LIMITS)
+
+    def log_likelihood(
+        self, x: Float[Array, "n d"], observed: Bool[Array, "n d"] | None, z: Float[Array, "n s k"]
+    ) -> Float[Array, "n s"]:
+        """log p(x | z) of the observed cells."""
+        seen = None if observed is None else observed[:, None, :]
+        return log_density_at(self.columns, x[:, None, :], seen, self.decoder(z), self.log_scale)
+
+    def mean(self, z: Float[Array, "*n k"]) -> Float[Array, "*n D"]:
+        """E[T(x) | z]."""
+        return location_mean(self.columns, self.decoder(z), self.log_scale)
+
+    def sample(self, key: Key[Array, ""], z: Float[Array, "*n k"]) -> Float[Array, "*n d"]:
+        """x ~ p(x | z)."""
+        return self.columns.sample(key, location_natural(self.columns, self.decoder(z), self.log_scale))
+
+
+def posterior(
+    key: Key[Array, ""], module: Autoencoder, x: Array, observed: Array | None, *, n_refine: int
+) -> tuple[Array, Array]:
+    """q(z | x); of rows with unobserved cells refined by `n_refine` steps on their own bound."""
+    if observed is None or n_refine == 0:
+        return module.posterior(x, observed)
+    return refine_posterior(key, module, x, observed, n_steps=n_refine)
+
+
+@eqx.filter_jit
+def weigh_rows(
+    key: Key[Array, ""],
+    module: Autoencoder,
+    x: Array,
+    observed: Array | None,
+    *,
+    n_importance: int,
+    n_refine: int,
+    conditional: bool = False,
+) -> tuple[Weighted, tuple[Array, Array]]:
+    """Importance samples of each row's latents, weighed, and the q they came from.
+
+    `conditional` also averages the columns' mean statistics and keeps the weights.
+    """
+    noise_key, refine_key = jax.random.split(key)
+    mean, log_std = posterior(refine_key, module, x, observed, n_refine=n_refine)
+
+    def sampler(noise):
+        log_weights, z = log_importance_weights(module, x, observed, mean, log_std, noise)
+        return log_weights, module.mean(z) if conditional else None
+
+    weighted = weigh(
+        noise_key, sampler, n_samples=n_importance, n_latent=mean.shape[1], dtype=x.dtype, keep_weights=conditional
+    )
+    return weighted, (mean, log_std)
+
+
+@eqx.filter_jit
+def _draw(key, noise_key, module, log_weights, q, n):
+    """Rows for each q and its weights, n of them, by resampling latents and then drawing the columns: (rows, n, d)."""
+    mean, log_std = q
+    choose_key, column_key = jax.random.split(key)
+    noise = resample(choose_key, noise_key, log_weights, n, mean.shape[1])
+    z = mean[None] + jnp.exp(log_std)[None] * noise
+    return jnp.swapaxes(module.sample(column_key, z), 0, 1)
+
+
+@eqx.filter_jit
+def _codes(key, module, x, observed, n_refine):
+    return posterior(key, module, x, observed, n_refine=n_refine)[0]
+
+
+@eqx.filter_jit
+def _decode(module, z):
+    return module.mean(z)
+
+
+@eqx.filter_jit
+def _totals(x, observed, weight, columns):
+    """Sums of statistics and features over rows, and the weight behind each column."""
+    seen = jnp.ones_like(x) if observed is None else observed.astype(x.dtype)
+    features = encoder_features(columns, x, observed)
+    return weight @ columns.statistics(x, observed), weight @ features, weight @ seen
+
+
+class VAE(Model):
+    """Variational autoencoder with multilayer perceptrons both ways.
+
+    Parameters
+    ----------
+    n_components : number of latents.
+    hidden : sizes of the encoder's hidden layers; the decoder has them in reverse. () makes both linear.
+    activation : "gelu", "tanh", "relu", "softplus", "sigmoid", "elu", "swish" ...
+    n_epochs, batch_size, learning_rate, schedule, weight_decay, averaging, gradient_clip : see `TrainingConfig`; the
+        optimiser is Adam.
+    warmup_steps : steps in which the learning rate rises to its value.
+    n_samples : latents a row and step in the training bound.
+    beta : weight of the KL divergence in the training bound; 1 is the evidence lower bound.
+    beta_warmup : epochs in which that weight rises from 0.
+    patience, validate_every : early stopping, in epochs, when `fit` is given `valid` rows; the best epoch is kept.
+    n_importance : samples a row behind an evidence (which rises with it towards the exact one) and a `condition`.
+    n_refine : gradient steps that fit q(z | x) of each row that has unobserved cells, from the encoder's answer on.
+    schema : what the columns are; None reads it off the data.
+    random_state : seed.
+
+    Notes
+    -----
+    The encoder reads x, one-hot categories and log(1 + count), less their mean over the training rows, and 0 for an
+    unobserved cell. If training rows had unobserved cells, it is also told which.
+
+    Examples
+    --------
+    >>> import likely
+    >>> digits = likely.datasets.load("digits")
+    >>> model = likely.VAE(n_components=4, hidden=(32,), n_epochs=5, n_importance=16, random_state=0).fit(digits.train)
+    >>> model.evidence(digits.test).kind
+    'lower'
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "hidden": [tuple, list],
+        "activation": [StrOptions(set(ACTIVATIONS))],
+        "n_epochs": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "schedule": [StrOptions(set(SCHEDULES))],
+        "warmup_steps": [Interval(Integral, 0, None, closed="left")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "averaging": [Interval(Real, 0, 1, closed="right"), None],
+        "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
+        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "beta": [Interval(Real, 0, None, closed="left")],
+        "beta_warmup": [Interval(Real, 0, None, closed="left")],
+        "patience": [Interval(Integral, 1, None, closed="left"), None],
+        "validate_every": [Interval(Integral, 1, None, closed="left")],
+        "n_importance": [Interval(Integral, 1, None, closed="left")],
+        "n_refine": [Interval(Integral, 0, None, closed="left")],
+        "schema": "no_validation",
+        "random_state": ["random_state"],
+    }
+    _resumable = True
+
+    def __init__(
+        self,
+        n_components: int = 8,
+        *,
+        hidden: Any = (200, 200),
+        activation: str = "gelu",
+        n_epochs: int = 100,
+        batch_size: int = 100,
+        learning_rate: float = 1e-3,
+        schedule: str = "cosine",
+        warmup_steps: int = 0,
+        weight_decay: float = 0.0,
+        averaging: float | None = None,
+        gradient_clip: float | None = None,
+        n_samples: int = 1,
+        beta: float = 1.0,
+        beta_warmup: float = 0.0,
+        patience: int | None = None,
+        validate_every: int = 1,
+        n_importance: int = 256,
+        n_refine: int = 30,
+        schema: Any = None,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.hidden = hidden
+        self.activation = activation
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.warmup_steps = warmup_steps
+        self.weight_decay = weight_decay
+        self.averaging = averaging
+        self.gradient_clip = gradient_clip
+        self.n_samples = n_samples
+        self.beta = beta
+        self.beta_warmup = beta_warmup
+        self.patience = patience
+        self.validate_every = validate_every
+        self.n_importance = n_importance
+        self.n_refine = n_refine
+        self.schema = schema
+        self.random_state = random_state
+
+    def _init(self, key, columns):
+        encoder_key, decoder_key = jax.random.split(key)
+        n_cells, n_real, dtype = n_locations(columns), len(columns.real_places), float_dtype()
+        sizes: dict[str, Any] = {"activation": self.activation, "dtype": dtype}
+        encoder = MLP(encoder_key, n_cells, 2 * self.n_components, hidden=self.hidden, output_gain=0.1, **sizes)
+        decoder = MLP(decoder_key, self.n_components, n_cells, hidden=tuple(self.hidden)[::-1], **sizes)
+        return Autoencoder(
+            encoder=encoder,
+            decoder=decoder,
+            holes=jnp.zeros((encoder.n_first, columns.n_columns), dtype)
+            if getattr(self, "reads_holes_", False)
+            else None,
+            log_scale=jnp.zeros(n_real, dtype),
+            offset=jnp.zeros(n_cells, dtype),
+            columns=columns,
+        )
+
+    def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> Autoencoder:
+        self._check_hidden()
+        self.reads_holes_ = bool(np.isnan(rows).any())
+        init_key, train_key = jax.random.split(key)
+        n_latent = self.n_components
+        n_warmup = math.ceil(self.beta_warmup * math.ceil(len(rows) / self.batch_size))
+        result = train(
+            self._start(init_key, rows),
+            partial(negative_elbo, n_latent=n_latent, n_samples=self.n_samples, beta=self.beta, warmup_steps=n_warmup),
+            rows,
+            config=self._config(patience=None if run.valid is None else self.patience),
+            key=train_key,
+            state=jnp.array(0, jnp.int32) if n_warmup else None,
+            validate=None if run.valid is None else partial(elbo_loss, n_latent=n_latent, n_samples=4),
+            valid_rows=run.valid,
+            checkpoint=run.checkpoint,
+            resume=run.resume,
+        )
+        self.history_ = result.history
+        return result.module
+
+    def _config(self, patience: int | None) -> TrainingConfig:
+        names = ("n_epochs", "batch_size", "learning_rate", "schedule", "warmup_steps", "weight_decay", "averaging")
+        more = ("gradient_clip", "validate_every")
+        settings = {name: getattr(self, name) for name in names + more}
+        return TrainingConfig(optimizer="adam", patience=patience, **settings)
+
+    def _check_hidden(self) -> None:
+        if not all(isinstance(size, int | np.integer) and size >= 1 for size in self.hidden):
+            raise ValueError(f"`hidden` must hold sizes of layers, whole numbers of at least 1, got {self.hidden!r}.")
+
+    def _start(self, key: jax.Array, rows: np.ndarray) -> Autoencoder:
+        """Networks whose decoder starts at the columns' own means, so that training starts from `Independent`."""
+        columns, dtype = self.columns_, float_dtype()
+        module = self._init(key, columns)
+        statistics, features, seen = sum_blocks(partial(_totals, columns=columns), rows)
+        # half a row of each outcome keeps what was never seen possible
+        mean = (statistics + 0.5) / (columns.spread(seen) + 1.0)
+        natural = columns.natural(jnp.asarray(mean, dtype))
+        is_real = np.isin(columns.column_of, columns.real_places)
+        location = jnp.where(is_real, 0, natural)[~columns.is_quadratic]  # in standard units real means are 0
+        offset = features / np.maximum(spread_locations(columns, seen), 1)
+        return eqx.tree_at(
+            lambda m: (m.decoder.layers[-1].bias, m.offset), module, (location, jnp.asarray(offset, dtype))
+        )
+
+    def _evidence(self, rows, key):
+        weighted = self._apart(lambda x, observed: self._weigh(key, x, observed)[0][:2], rows)
+        method = f"importance sampling from q(z | x), {self.n_importance} samples"
+        replicates = weighted[1] if self.n_importance > 1 else None
+        return Evidence.lower_bound(weighted[0], replicates, method=method)
+
+    def _sample(self, key, n):
+        z_key, x_key = jax.random.split(key)
+        z = jax.random.normal(z_key, (n, self.n_components), float_dtype())
+        return self.params_.sample(x_key, z)
+
+    def _condition(self, rows, key):
+        noise_key, _ = jax.random.split(key)
+        weighted, (mean, log_std) = self._apart(
+            lambda x, observed: self._weigh(key, x, observed, conditional=True), rows
+        )
+
+        def sample(draw_key: Any, n: int) -> np.ndarray:
+            parts = []
+            for start in range(0, len(rows), BLOCK_ROWS):
+                part = slice(start, start + BLOCK_ROWS)
+                own = jax.random.fold_in(draw_key, start)
+                parts.append(
+                    _draw(own, noise_key, self.params_, weighted.log_weights[part], (mean[part], log_std[part]), n)
+                )
+            return np.swapaxes(np.concatenate(parts), 0, 1)
+
+        method = f"importance resampling of {self.n_importance} latents"
+        return ConditionalParts(weighted.average, sample, method)
+
+    def _encode(self, rows, key):
+        return self._apart(lambda x, observed: _codes(key, self.params_, x, observed, self.n_refine), rows)
+
+    def _decode(self, codes):
+        return by_blocks(lambda z, _: _decode(self.params_, z), codes)
+
+    def _reconstruct(self, rows, key):
+        return self._decode(self._encode(rows, key))
+
+    def _weigh(self, key: jax.Array, x: Array, observed: Array | None, conditional: bool = False) -> Any:
+        return weigh_rows(
+            key,
+            self.params_,
+            x,
+            observed,
+            n_importance=self.n_importance,
+            n_refine=self.n_refine,
+            conditional=conditional,
+        )
+
+    def _apart(self, function: Callable, rows: np.ndarray) -> Any:
+        """By blocks, complete rows apart from the others: each is treated as it would be if it came alone."""
+        incomplete = np.isnan(rows).any(axis=1)
+        if not incomplete.any() or incomplete.all():
+            return by_blocks(function, rows)
+        parts = by_blocks(function, rows[~incomplete]), by_blocks(function, rows[incomplete])
+        place = np.argsort(np.concatenate([np.flatnonzero(~incomplete), np.flatnonzero(incomplete)]))
+        return jax.tree.map(lambda *pieces: np.concatenate(pieces)[place], *parts)
