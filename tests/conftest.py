@@ -2,7 +2,7 @@
 
 Seeds are scikit-learn's way: a test that draws random numbers takes `global_random_seed` and must pass with every seed.
 One fixed seed runs by default; `LIKELY_TESTS_GLOBAL_RANDOM_SEED` takes another ("7"), a range ("3-9", both ends
-included) or "all" (0 to 99).
+included) or "all" (0 to 99). Hypothesis draws the same examples every time, unless that variable is set.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_SEED = 42
@@ -25,6 +26,12 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")  # a shape that only broadcasting makes fit is a bug
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(ROOT / ".cache" / "hypothesis"))
+
+# No deadline: how long an example takes depends on what else the machine does, and on whether JAX compiles.
+settings.register_profile(
+    "likely", deadline=None, derandomize=not os.environ.get("LIKELY_TESTS_GLOBAL_RANDOM_SEED"), print_blob=True
+)
+settings.load_profile("likely")
 
 
 def seeds_from(text: str | None) -> list[int]:

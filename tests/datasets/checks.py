@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy import stats
 
 from likely.datasets.dataset import Split
 
-# Standard normal quantile of a two-sided false alarm of 1e-6 a comparison.
-Z_LIMIT = 4.9
+FALSE_ALARM = 1e-6  # of one call of a check
 
 
 def check_partition(split: Split, n_rows: int) -> None:
@@ -22,13 +22,14 @@ def check_partition(split: Split, n_rows: int) -> None:
 
 
 def check_stochastic_binarisation(binarise: Callable[[np.ndarray, int], np.ndarray], seed: int) -> None:
-    """The frequency of ones at each grey value is grey / 255, within its standard error; 0 and 255 never move."""
+    """Ones are drawn at each grey value with probability grey / 255, by exact binomial tests; 0 and 255 never move."""
     n_draws = 20_000
     grey = np.tile(np.arange(256, dtype=np.uint8), (n_draws, 1))
-    frequency = binarise(grey, seed).mean(axis=0, dtype=np.float64)
-    probability = np.arange(256) / 255
-    error = np.sqrt(probability * (1 - probability) / n_draws)
-    assert (np.abs(frequency - probability) <= Z_LIMIT * error).all()
+    ones = binarise(grey, seed).sum(axis=0, dtype=np.int64)
+    law = stats.binom(n_draws, np.arange(256) / 255)
+    limit = FALSE_ALARM / (2 * 256)  # two tails of 256 tests
+    assert (law.cdf(ones) > limit).all()
+    assert (law.sf(ones - 1) > limit).all()
 
 
 def check_upright(pictures: np.ndarray, labels: np.ndarray) -> None:
