@@ -1,0 +1,160 @@
+"""What can be asked of a fitted harmonium, answered exactly where it is small enough and by chains where it is not.
+
+`Exact` enumerates; `Sampled` anneals and runs clamped chains. Both take rows (n, d) in standard units with NaN where
+unobserved. Rows share their noise: what a row gets depends on the row and the key, not on the rows beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from likely.columns import Columns
+from likely.conditional import ConditionalParts
+from likely.models.energy import clamped, enumerated
+from likely.models.energy.clamped import Settings
+from likely.models.energy.enumerated import Side
+from likely.models.energy.harmonium import RBMParams
+from likely.montecarlo import log_mean_weight, replicate_log_mean
+from likely.runtime import by_blocks
+
+_BLOCK = 16  # rows with holes that are worked on together
+
+
+class LogSum(NamedTuple):
+    """Log Σ exp(-E) of some machines: an estimate that is low on average, one that is high, replicates of the first.
+
+    Both are the exact value where it is known.
+    """
+
+    low: np.ndarray  # (n,)
+    high: np.ndarray  # (n,)
+    replicates: np.ndarray | None  # (n, r)
+
+
+@dataclass(frozen=True, eq=False)
+class Exact:
+    """Answers by enumeration."""
+
+    params: RBMParams
+    columns: Columns
+    side: Side
+
+    @property
+    def method(self) -> str:
+        return f"enumeration of the {self.side} units"
+
+    def log_partition(self, key: jax.Array) -> LogSum:
+        """Log Z."""
+        return self.log_sum(key, _nothing(self.columns, self.params))
+
+    def log_sum(self, key: jax.Array, rows: np.ndarray) -> LogSum:
+        """Log Σ exp(-E) with the observed cells clamped."""
+        value = self._sums(rows)[0].astype(np.float64)
+        return LogSum(value, value, None)
+
+    def hidden(self, rows: np.ndarray) -> np.ndarray:
+        """E[h | observed cells]."""
+        return self._sums(rows)[2]
+
+    def sample(self, key: jax.Array, n: int) -> Any:
+        return self._draws(key, n, _nothing(self.columns, self.params))[:, 0]
+
+    def condition(self, key: jax.Array, rows: np.ndarray) -> ConditionalParts:
+        return ConditionalParts(self._sums(rows)[1], lambda key, n: self._draws(key, n, rows))
+
+    def _sums(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        def sums(x: Array, observed: Array | None) -> Any:
+            return enumerated.clamped_sum(self.params, x, observed, self.columns, self.side)
+
+        return by_blocks(sums, rows, size=_block(rows))
+
+    def _draws(self, key: jax.Array, n: int, rows: np.ndarray) -> np.ndarray:
+        def draws(x: Array, observed: Array | None) -> Array:
+            drawn = enumerated.clamped_draws(key, self.params, n, x, observed, self.columns, self.side)
+            return jnp.moveaxis(drawn, 1, 0)
+
+        return np.moveaxis(by_blocks(draws, rows, size=min(_BLOCK, _block(rows))), 1, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """Answers by annealed importance sampling and by chains."""
+
+    params: RBMParams
+    columns: Columns
+    settings: Settings
+
+    @property
+    def method(self) -> str:
+        s = self.settings
+        return (
+            f"AIS, {s.n_chains} chains of {s.n_temperatures} temperatures; lower limit by reverse AIS from "
+            f"{s.n_sweeps} more sweeps of the training chains"
+        )
+
+    def log_partition(self, key: jax.Array) -> LogSum:
+        """Log Z."""
+        forward, reverse = clamped.whole_machine(key, self.params, self.columns, self.settings)
+        return _log_sum(np.asarray(forward)[None], np.asarray(reverse)[None])
+
+    def log_sum(self, key: jax.Array, rows: np.ndarray) -> LogSum:
+        """Log Σ exp(-E) with the observed cells clamped."""
+
+        def sums(x: Array, observed: Array | None) -> Any:
+            return clamped.rows_with_holes(key, self.params, x, _seen(x, observed), self.columns, self.settings)
+
+        return _log_sum(*by_blocks(sums, rows, size=1))
+
+    def hidden(self, rows: np.ndarray) -> np.ndarray:
+        """E[h | observed cells] by mean field."""
+        return by_blocks(lambda x, o: clamped.mean_field(self.params, x, _seen(x, o), self.columns)[1], rows)
+
+    def sample(self, key: jax.Array, n: int) -> Any:
+        return clamped.free_draws(key, self.params, n, self.columns, self.settings.n_sweeps)
+
+    def condition(self, key: jax.Array, rows: np.ndarray) -> ConditionalParts:
+        sweeps = self.settings.n_sweeps
+
+        def means(x: Array, observed: Array | None) -> Array:
+            return clamped.conditional_mean(key, self.params, x, _seen(x, observed), self.columns, sweeps)
+
+        def draws(key: jax.Array, n: int) -> np.ndarray:
+            def some(x: Array, observed: Array | None) -> Array:
+                return clamped.conditional_draws(key, self.params, n, x, _seen(x, observed), self.columns, sweeps)
+
+            return np.moveaxis(by_blocks(some, rows, size=_BLOCK), 1, 0)
+
+        mean = by_blocks(means, rows, size=_BLOCK)
+        return ConditionalParts(mean, draws, f"{clamped.CONDITIONAL_CHAINS} clamped chains of {2 * sweeps} sweeps")
+
+
+def answers(params: RBMParams, columns: Columns, settings: Settings) -> Exact | Sampled:
+    """Exact answers where the smaller side can be enumerated."""
+    side = enumerated.smaller_side(columns, params.n_hidden)
+    return Sampled(params, columns, settings) if side is None else Exact(params, columns, side)
+
+
+def _log_sum(forward: np.ndarray, reverse: np.ndarray) -> LogSum:
+    """From the chains (n, c) of n machines."""
+    low, high = log_mean_weight(forward.T), -log_mean_weight(reverse.T)
+    # noise may turn the two round where they are close
+    return LogSum(low, np.maximum(low, high), replicate_log_mean(forward.T, clamped.N_REPLICATES).T)
+
+
+def _nothing(columns: Columns, params: RBMParams) -> np.ndarray:
+    """A row of which nothing is observed."""
+    return np.full((1, columns.n_columns), np.nan, params.weights.dtype)
+
+
+def _block(rows: np.ndarray) -> int:
+    return 1 if len(rows) == 1 else 256
+
+
+def _seen(x: Array, observed: Array | None) -> Array:
+    return jnp.ones(x.shape, bool) if observed is None else observed

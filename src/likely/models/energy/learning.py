@@ -1,0 +1,151 @@
+"""How a harmonium learns: contrastive divergence with chains, centring, and holes filled by clamped chains.
+
+While it learns, the parameter -1/(2s²) of a real column is held as log s, which any step leaves valid.
+"""
+
+from __future__ import annotations
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int, Key
+
+from likely.columns import Columns
+from likely.models.energy.harmonium import (
+    RBMParams,
+    gibbs_hidden,
+    hidden_logits,
+    mean_field,
+    sample_hidden,
+    visible_natural,
+)
+from likely.montecarlo import fast_key, run_chains
+from likely.objectives.contrastive import BipartiteGradient, Offsets, Phase, bipartite_gradient, with_gradient
+from likely.training import Batch
+
+OFFSET_RATE = 0.01  # of the running mean of the hidden units, per update
+FILLING_SWEEPS = 3  # of the clamped chain that fills holes, from a mean-field start
+_LOG_SCALE_LIMIT = math.log(100.0)  # noise of real columns stays within this factor of their spread
+
+
+class ChainState(eqx.Module):
+    """What learning carries from step to step: hidden states of the chains, and the offsets of centring."""
+
+    chains: Float[Array, "c k"]
+    visible_offset: Float[Array, " D"]
+    hidden_offset: Float[Array, " k"]
+    step: Int[Array, ""]
+
+
+def contrast(
+    params: RBMParams,
+    batch: Batch,
+    key: Key[Array, ""],
+    state: ChainState,
+    *,
+    columns: Columns,
+    persistent: bool,
+    centring: bool,
+    n_first: int,
+    n_last: int,
+    n_updates: int,
+) -> tuple[Array, tuple[ChainState, dict[str, Array]]]:
+    """The objective: contrastive divergence, persistent or not, as a gradient of mean statistics.
+
+    Parameters
+    ----------
+    params : in learning coordinates, see `to_natural`.
+    n_first, n_last : Gibbs steps of the first and of the last of `n_updates`; in between they grow evenly.
+
+    Returns
+    -------
+    The gap between the data's mean free energy and the chains', which is near zero throughout, and the new state.
+    """
+    machine = lax.stop_gradient(to_natural(params, columns))
+    fill, begin, move, end = jax.random.split(fast_key(key), 4)
+    visible = _filled(fill, machine, batch, columns)
+    hidden = state.chains if persistent else sample_hidden(begin, hidden_logits(machine, visible))
+    if n_first > 1 or n_last > 1:
+        n_more = n_first - 1 + (n_last - n_first) * state.step // n_updates
+        hidden = run_chains(move, lambda k, h: gibbs_hidden(k, machine, h, columns), hidden, n_more)
+    fantasy = columns.sample(jax.random.fold_in(move, n_updates), visible_natural(machine, hidden))
+    statistics = columns.statistics(fantasy)
+    weight = jnp.asarray(batch.weight)
+    share = weight / jnp.maximum(weight.sum(), 1)
+    model_share = jnp.full(len(hidden), 1 / len(hidden), share.dtype) if persistent else share
+    # one matrix product for both phases: it is the larger ones that run at full speed
+    logits = hidden_logits(machine, jnp.concatenate([visible, statistics]))
+    up = jax.nn.sigmoid(logits)
+    data, model = Phase(visible, up[: len(visible)], share), Phase(statistics, up[len(visible) :], model_share)
+    gradient = bipartite_gradient(data, model, Offsets(state.visible_offset, state.hidden_offset), _linear(columns))
+    chains = jax.random.bernoulli(end, model.hidden).astype(hidden.dtype) if persistent else state.chains
+    rate = OFFSET_RATE if centring else 0.0
+    offset = state.hidden_offset + rate * (share @ data.hidden - state.hidden_offset)
+    gap = _gap(machine, data, model, logits)
+    loss = _declare(gap, params, machine, gradient, columns)
+    return loss, (ChainState(chains, state.visible_offset, offset, state.step + 1), {"free_energy_gap": gap})
+
+
+def to_natural(params: RBMParams, columns: Columns) -> RBMParams:
+    """From learning coordinates, log s for each real column's x², to the plain parameters -1/(2s²)."""
+    if not columns.is_quadratic.any():
+        return params
+    bias = params.visible_bias
+    natural = jnp.where(columns.is_quadratic, -0.5 * jnp.exp(-2 * bias), bias)
+    return eqx.tree_at(lambda p: p.visible_bias, params, natural)
+
+
+def to_learning(params: RBMParams, columns: Columns) -> RBMParams:
+    """The inverse of `to_natural`."""
+    if not columns.is_quadratic.any():
+        return params
+    bias = params.visible_bias
+    log_scale = -0.5 * jnp.log(jnp.where(columns.is_quadratic, -2 * bias, 1.0))
+    return eqx.tree_at(lambda p: p.visible_bias, params, jnp.where(columns.is_quadratic, log_scale, bias))
+
+
+def keep_scales(params: RBMParams, columns: Columns) -> RBMParams:
+    """Projection after each update: no real column's noise vanishes or explodes."""
+    bias = params.visible_bias
+    kept = jnp.clip(bias, -_LOG_SCALE_LIMIT, _LOG_SCALE_LIMIT)
+    return eqx.tree_at(lambda p: p.visible_bias, params, jnp.where(columns.is_quadratic, kept, bias))
+
+
+def _filled(key: Array, machine: RBMParams, batch: Batch, columns: Columns) -> Float[Array, "n D"]:
+    """T(x) of the batch, unobserved cells drawn by a short clamped chain."""
+    x = jnp.asarray(batch.x)
+    if batch.observed is None:
+        return columns.statistics(x)
+    observed = jnp.asarray(batch.observed)
+    begin, move, end = jax.random.split(key, 3)
+    _, guess = mean_field(machine, x, observed, columns, n_steps=5)
+    hidden = jax.random.bernoulli(begin, guess).astype(guess.dtype)
+    step = lambda k, h: gibbs_hidden(k, machine, h, columns, (x, observed))  # noqa: E731
+    hidden = run_chains(move, step, hidden, FILLING_SWEEPS)
+    drawn = columns.sample(end, visible_natural(machine, hidden))
+    return columns.statistics(jnp.where(observed, x, drawn))
+
+
+def _gap(machine: RBMParams, data: Phase, model: Phase, logits: Array) -> Array:
+    """Mean free energy of the data minus that of the chains, base measures apart, from what is there anyway."""
+    hidden = jax.nn.softplus(logits).sum(axis=-1)
+    n = len(data.visible)
+    of_data = data.visible @ machine.visible_bias + hidden[:n]
+    of_model = model.visible @ machine.visible_bias + hidden[n:]
+    return model.weight @ of_model - data.weight @ of_data
+
+
+def _linear(columns: Columns) -> Array | None:
+    return jnp.asarray(~columns.is_quadratic, jnp.float32) if columns.is_quadratic.any() else None
+
+
+def _declare(value: Array, params: RBMParams, machine: RBMParams, ascent: BipartiteGradient, columns: Columns) -> Array:
+    """The loss whose gradient is minus the ascent direction, carried to learning coordinates."""
+    bias = ascent.visible_bias
+    if columns.is_quadratic.any():  # d(-exp(-2 log s) / 2) / d(log s) = exp(-2 log s)
+        bias = jnp.where(columns.is_quadratic, bias * (-2 * machine.visible_bias), bias)
+    descent = (-ascent.weights, -bias, -ascent.hidden_bias)
+    return with_gradient(value, (params.weights, params.visible_bias, params.hidden_bias), descent)

@@ -1,0 +1,286 @@
+"""Restricted Boltzmann machine: p(x, h) ∝ exp(b·T(x) + T(x)ᵀW h + c·h), h binary, x of any columns.
+
+Smolensky (1986), Hinton (2002); learned by persistent contrastive divergence (Tieleman, 2008) with centring (Montavon
+and Müller, 2012). Cost of an epoch: five matrix products rows × statistics × hidden units. log Z, and with it the
+evidence, is exact up to 20 units on the smaller side; beyond, an interval from annealed importance sampling both ways.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from likely.columns import Columns
+from likely.evidence import Evidence
+from likely.model import FitRun, Model
+from likely.models.energy import clamped, harmonium
+from likely.models.energy.clamped import Settings
+from likely.models.energy.harmonium import RBMParams
+from likely.models.energy.inference import Exact, LogSum, Sampled, answers
+from likely.models.energy.learning import ChainState, contrast, keep_scales, to_learning, to_natural
+from likely.runtime import by_blocks, float_dtype, sum_blocks
+from likely.training import TrainingConfig, train
+from likely.training.config import OPTIMIZERS, SCHEDULES
+
+_WEIGHT_SCALE = 0.01  # of the first weights: small enough that all units start near their bias
+
+
+class RBM(Model):
+    """Restricted Boltzmann machine with binary hidden units and visible units of any columns.
+
+    Parameters
+    ----------
+    n_components : hidden units.
+    objective : "pcd", persistent contrastive divergence, or "cd", chains that start at the data in every update.
+    n_gibbs_steps : Gibbs steps an update; a pair (first, last) grows evenly over the updates.
+    n_chains : persistent chains. They are kept with the model: samples start from them.
+    centring : measure units from their means in the gradient; the machine is the same, it learns faster.
+    n_epochs, batch_size, optimizer, learning_rate, schedule, warmup_steps, weight_decay, gradient_clip, averaging : see
+        `likely.training.TrainingConfig`.
+    n_temperatures, n_ais_chains : of annealed importance sampling, where log Z cannot be enumerated.
+    n_sweeps : Gibbs sweeps before a sample or a conditional is taken, where they cannot be drawn exactly.
+    schema : what the columns are; None reads it off the data.
+    random_state : seed.
+
+    Notes
+    -----
+    Rows with unobserved cells learn from cells drawn by a short clamped chain. Their evidence is log Σ exp(-E) with the
+    observed cells clamped, minus log Z. Where log Z is estimated, `Evidence.values` and `upper` come from annealed
+    importance sampling, which is optimistic on average, and `lower` from the reverse, which is pessimistic; the reverse
+    starts from long chains rather than exact samples, so that side holds approximately. Rows with holes add their own
+    sandwich: their `upper` is from the reverse.
+
+    Examples
+    --------
+    >>> import likely
+    >>> digits = likely.datasets.load("digits")
+    >>> model = RBM(n_components=16, n_epochs=5, random_state=0).fit(digits.train)
+    >>> model.evidence(digits.test).kind
+    'exact'
+    """
+
+    _resumable = True
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "objective": [StrOptions({"pcd", "cd"})],
+        "n_gibbs_steps": [Interval(Integral, 1, None, closed="left"), tuple, list],
+        "n_chains": [Interval(Integral, 1, None, closed="left")],
+        "centring": ["boolean"],
+        "n_epochs": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "optimizer": [StrOptions(set(OPTIMIZERS) - {"lbfgs"})],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
+        "schedule": [StrOptions(set(SCHEDULES))],
+        "warmup_steps": [Interval(Integral, 0, None, closed="left")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
+        "averaging": [Interval(Real, 0, 1, closed="right"), None],
+        "n_temperatures": [Interval(Integral, 1, None, closed="left")],
+        "n_ais_chains": [Interval(Integral, 2, None, closed="left")],
+        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
+        "schema": "no_validation",
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 64,
+        *,
+        objective: str = "pcd",
+        n_gibbs_steps: Any = 1,
+        n_chains: int = 100,
+        centring: bool = True,
+        n_epochs: int = 100,
+        batch_size: int = 50,
+        optimizer: str = "sgd",
+        learning_rate: float | None = 0.05,
+        schedule: str = "linear",
+        warmup_steps: int = 0,
+        weight_decay: float = 0.0,
+        gradient_clip: float | None = None,
+        averaging: float | None = None,
+        n_temperatures: int = 1000,
+        n_ais_chains: int = 128,
+        n_sweeps: int = 200,
+        schema: Any = None,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.objective = objective
+        self.n_gibbs_steps = n_gibbs_steps
+        self.n_chains = n_chains
+        self.centring = centring
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.warmup_steps = warmup_steps
+        self.weight_decay = weight_decay
+        self.gradient_clip = gradient_clip
+        self.averaging = averaging
+        self.n_temperatures = n_temperatures
+        self.n_ais_chains = n_ais_chains
+        self.n_sweeps = n_sweeps
+        self.schema = schema
+        self.random_state = random_state
+
+    def _init(self, key, columns):
+        dtype, k = float_dtype(), self.n_components
+        weights = _WEIGHT_SCALE * jax.random.normal(key, (columns.n_statistics, k), dtype)
+        return RBMParams(
+            jnp.where(columns.is_quadratic[:, None], 0, weights),
+            jnp.zeros(columns.n_statistics, dtype),
+            jnp.zeros(k, dtype),
+            jnp.zeros((self.n_chains, k), bool),
+        )
+
+    def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> RBMParams:
+        first, last = _steps(self.n_gibbs_steps)
+        columns = self.columns_
+        init_key, chain_key, train_key, end_key = jax.random.split(key, 4)
+        mean = mean_statistics(rows, columns)
+        params = self._init(init_key, columns)
+        params = eqx.tree_at(lambda p: p.visible_bias, params, columns.natural(mean, floor=1e-4))
+        config = TrainingConfig(**{name: getattr(self, name) for name in _CONFIG})
+        objective = partial(
+            contrast,
+            columns=columns,
+            persistent=self.objective == "pcd",
+            centring=self.centring,
+            n_first=first,
+            n_last=last,
+            n_updates=self.n_epochs * math.ceil(len(rows) / self.batch_size),
+        )
+        result = train(
+            to_learning(params, columns),
+            objective,
+            rows,
+            config=config,
+            key=train_key,
+            state=self._first_state(chain_key, mean),
+            checkpoint=run.checkpoint,
+            resume=run.resume,
+            project=partial(keep_scales, columns=columns) if columns.is_quadratic.any() else None,
+            label="RBM",
+        )
+        self.history_ = result.history
+        return self._with_chains(to_natural(result.module, columns), result.state.chains, rows, end_key)
+
+    def _first_state(self, key: jax.Array, mean: jax.Array) -> ChainState:
+        shape = (self.n_chains, self.n_components)
+        chains = jax.random.bernoulli(key, 0.5, shape).astype(mean.dtype)
+        half = jnp.full(self.n_components, 0.5, mean.dtype)
+        offsets = (mean, half) if self.centring else (jnp.zeros_like(mean), jnp.zeros_like(half))
+        return ChainState(chains, *offsets, jnp.zeros((), jnp.int32))
+
+    def _with_chains(self, params: RBMParams, chains: jax.Array, rows: np.ndarray, key: jax.Array) -> RBMParams:
+        """The machine with its chains; those of "cd" were never moved, and start at rows of the data instead."""
+        if self.objective == "cd":
+            pick, up = jax.random.split(key)
+            chosen = rows[np.asarray(jax.random.randint(pick, (self.n_chains,), 0, len(rows)))]
+            x, observed = jnp.asarray(np.nan_to_num(chosen)), jnp.asarray(~np.isnan(chosen))
+            chains = clamped.start_chains(up, params, x, observed, self.columns_)
+        return eqx.tree_at(lambda p: p.chains, params, chains.astype(bool))
+
+    # --------------------------------------------------------------------- evidence
+    def _answers(self) -> Exact | Sampled:
+        settings = Settings(self.n_ais_chains, self.n_temperatures, self.n_sweeps)
+        return answers(self.params_, self.columns_, settings)
+
+    def log_partition(self) -> LogSum:
+        """Log Z of the machine in standard units: exact, or an estimate with the reverse one beside it.
+
+        A function of the fitted model alone, so it is computed once.
+        """
+        kept = self.__dict__.get("_log_partition")
+        if kept is None or kept[0] is not self.params_:
+            kept = self._log_partition = (self.params_, self._answers().log_partition(self._key("evidence")))
+        return kept[1]
+
+    def _evidence(self, rows, key):
+        answers, log_z, holes = self._answers(), self.log_partition(), np.isnan(rows).any(axis=1)
+        low, high = (np.empty(len(rows)) for _ in range(2))
+        if not holes.all():
+            low[~holes] = by_blocks(lambda x, _: _unnormalized(self.params_, x, self.columns_), rows[~holes])
+            high[~holes] = low[~holes]
+        replicates = None if log_z.replicates is None else low[:, None] - log_z.replicates
+        if holes.any():
+            sums = answers.log_sum(key, rows[holes])
+            low[holes], high[holes] = sums.low, sums.high
+            if replicates is not None and sums.replicates is not None:
+                replicates[holes] = sums.replicates - log_z.replicates
+        if replicates is None:
+            return Evidence.exact(low - log_z.low, method=answers.method)
+        return Evidence.estimate(low - log_z.low, low - log_z.high, high - log_z.low, replicates, method=answers.method)
+
+    def _sample(self, key, n):
+        return self._answers().sample(key, n)
+
+    def _condition(self, rows, key):
+        return self._answers().condition(key, rows)
+
+    # ------------------------------------------------------------------------- codes
+    def _encode(self, rows, key):
+        codes, holes = np.empty((len(rows), self.n_components), float_dtype()), np.isnan(rows).any(axis=1)
+        if not holes.all():
+            codes[~holes] = by_blocks(lambda x, _: _probabilities(self.params_, x, self.columns_), rows[~holes])
+        if holes.any():
+            codes[holes] = self._answers().hidden(rows[holes])
+        return codes
+
+    def _decode(self, codes):
+        return self.columns_.mean(harmonium.visible_natural(self.params_, jnp.asarray(codes)))
+
+    def _reconstruct(self, rows, key):
+        return self._decode(self._encode(rows, key))
+
+
+_CONFIG = (
+    "n_epochs",
+    "batch_size",
+    "optimizer",
+    "learning_rate",
+    "schedule",
+    "warmup_steps",
+    "weight_decay",
+    "gradient_clip",
+    "averaging",
+)
+
+
+def mean_statistics(rows: np.ndarray, columns: Columns) -> jax.Array:
+    """Mean of T(x) over the observed cells, with one row of ignorance, so that nothing unseen is impossible."""
+    total, weight = sum_blocks(partial(_totals, columns=columns), rows)
+    return jnp.asarray((total + columns.ignorance) / (weight + 1), float_dtype())
+
+
+@eqx.filter_jit
+def _totals(x, observed, weight, columns):
+    seen = jnp.ones_like(x) if observed is None else observed.astype(x.dtype)
+    return weight @ columns.statistics(x, observed), columns.spread(weight @ seen)
+
+
+_unnormalized = eqx.filter_jit(harmonium.unnormalized_log_prob)
+
+
+@eqx.filter_jit
+def _probabilities(params, x, columns):
+    """P(h = 1 | x)."""
+    return jax.nn.sigmoid(harmonium.hidden_logits(params, columns.statistics(x)))
+
+
+def _steps(n_gibbs_steps: Any) -> tuple[int, int]:
+    """First and last number of Gibbs steps."""
+    pair = (n_gibbs_steps, n_gibbs_steps) if isinstance(n_gibbs_steps, Integral) else tuple(n_gibbs_steps)
+    if len(pair) != 2 or not all(isinstance(n, Integral) and int(n) >= 1 for n in pair):
+        raise ValueError(f"`n_gibbs_steps` must be a positive number or a pair (first, last), got {n_gibbs_steps!r}.")
+    return int(pair[0]), int(pair[1])

@@ -1,0 +1,102 @@
+"""Sums over all configurations of some discrete units, block by block: exact, and affordable up to 20 bits.
+
+For each of n rows every configuration has a log weight; from it come the log of the sum, the expectation of features,
+and exact draws by inverting the cumulative sum. Cost: one pass over the configurations for sums, two for draws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float, Int, Key
+
+MAX_CONFIGURATIONS = 1 << 20
+_BLOCK = 1 << 10
+
+LogWeight = Callable[[Array], Array]  # numbers of configurations (m,) -> log weights (n, m)
+Features = Callable[[Array], Array]  # numbers of configurations (m,) -> (m, f)
+
+
+def n_configurations(radices: Sequence[int]) -> int:
+    """Number of configurations of units with so many states each."""
+    return math.prod(radices)
+
+
+def configurations(numbers: Int[Array, " m"], radices: Sequence[int]) -> Int[Array, "m u"]:
+    """The state of each unit in the configurations with these numbers: digits, the first unit fastest.
+
+    Examples
+    --------
+    >>> configurations(jnp.arange(6), (2, 3)).tolist()
+    [[0, 0], [1, 0], [0, 1], [1, 1], [0, 2], [1, 2]]
+    """
+    places = np.cumprod([1, *radices[:-1]]).astype(np.int32)
+    return (numbers[:, None] // places[None, :]) % np.asarray(radices, dtype=np.int32)[None, :]
+
+
+def log_sum(total: int, log_weight: LogWeight, features: Features) -> tuple[Float[Array, " n"], Float[Array, "n f"]]:
+    """log Σ w(c) over all configurations c for each row, and the expected features Σ w(c) f(c) / Σ w(c).
+
+    Parameters
+    ----------
+    total : number of configurations.
+    log_weight : gives -inf to configurations that a row excludes; each row must admit one at least.
+    features : of the configurations; nothing depends on the row here but the weights.
+    """
+
+    def add(i: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        top, mass, sums = carry
+        numbers, logs = _block(i, total, log_weight)
+        higher = jnp.maximum(top, logs.max(axis=1))
+        shift = jnp.where(jnp.isneginf(higher), 0, higher)  # a row may exclude all configurations so far
+        old, weights = jnp.exp(top - shift), jnp.exp(logs - shift[:, None])
+        return higher, mass * old + weights.sum(axis=1), sums * old[:, None] + weights @ features(numbers)
+
+    logs, some = jax.eval_shape(lambda i: (_block(i, total, log_weight)[1], features(_numbers(i, total))), 0)
+    nothing = jnp.zeros(logs.shape[0], logs.dtype)
+    start = (jnp.full_like(nothing, -jnp.inf), nothing, jnp.zeros((len(nothing), some.shape[1]), logs.dtype))
+    top, mass, sums = lax.fori_loop(0, -(-total // _width(total)), add, start)
+    return top + jnp.log(mass), sums / mass[:, None]
+
+
+def draw(key: Key[Array, ""], n: int, total: int, log_weight: LogWeight) -> Int[Array, "n rows"]:
+    """Numbers of n independent configurations for each row, drawn in proportion to their weights.
+
+    All rows share the n uniform variates, so that a row's draws do not depend on the other rows.
+    """
+    log_total, _ = log_sum(total, log_weight, lambda numbers: jnp.zeros((len(numbers), 0)))
+    uniform = jax.random.uniform(key, (n,), log_total.dtype)
+
+    def search(i: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        below, found, last = carry
+        numbers, logs = _block(i, total, log_weight)
+        weights = jnp.exp(logs - log_total[:, None])
+        cumulative = below[:, None] + jnp.cumsum(weights, axis=1)
+        place = jax.vmap(lambda row: jnp.searchsorted(row, uniform, side="right"), out_axes=1)(cumulative)
+        inside = (found < 0) & (place < len(numbers))
+        found = jnp.where(inside, numbers[jnp.minimum(place, len(numbers) - 1)], found)
+        return cumulative[:, -1], found, jnp.maximum(last, jnp.where(weights > 0, numbers[None, :], -1).max(axis=1))
+
+    nothing = jnp.full(len(log_total), -1, jnp.int32)
+    start = (jnp.zeros_like(log_total), jnp.broadcast_to(nothing, (n, len(nothing))), nothing)
+    _, found, last = lax.fori_loop(0, -(-total // _width(total)), search, start)
+    return jnp.where(found < 0, last[None, :], found)  # a variate above a sum that rounding left short of 1
+
+
+def _width(total: int) -> int:
+    return min(total, _BLOCK)
+
+
+def _numbers(i: Array | int, total: int) -> Int[Array, " m"]:
+    return i * _width(total) + jnp.arange(_width(total), dtype=jnp.int32)
+
+
+def _block(i: Array | int, total: int, log_weight: LogWeight) -> tuple[Array, Array]:
+    """Numbers and log weights of a block; what lies beyond the end weighs nothing."""
+    numbers = _numbers(i, total)
+    return numbers, jnp.where((numbers < total)[None, :], log_weight(jnp.minimum(numbers, total - 1)), -jnp.inf)

@@ -1,0 +1,112 @@
+"""Contrastive learning of unnormalised models: ∇ log p(x) = E_model[∇E] - ∇E(x), the expectation from short chains.
+
+Hinton (2002): contrastive divergence starts the chains at the data; Tieleman (2008): persistent contrastive divergence
+goes on from where they were, and the chains are the objective's state. Montavon and Müller (2012), Cho, Raiko and Ilin
+(2011): centring makes the gradient indifferent to which of a unit's states is called 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+from likely.montecarlo.gibbs import Kernel, run_chains
+from likely.training.batches import Batch
+
+
+def contrastive_divergence(
+    machine: Any,
+    batch: Batch,
+    key: Array,
+    chains: Any,
+    *,
+    free_energy: Callable[[Any, Any], Array],
+    kernel: Callable[[Array, Any, Any], Any],
+    n_steps: int = 1,
+    persistent: bool = True,
+) -> tuple[Array, tuple[Any, dict[str, Array]]]:
+    """The objective for any energy, by automatic differentiation of the free energy's gap between data and chains.
+
+    Parameters
+    ----------
+    chains : state; visible rows (n_chains, d). Not used, and not changed, when `persistent` is false.
+    free_energy : (machine, rows) -> (n,).
+    kernel : (key, machine, rows) -> rows, leaves the machine's distribution unchanged.
+    """
+    fixed = jax.tree.map(lax.stop_gradient, machine)
+    step: Kernel = lambda key, rows: kernel(key, fixed, rows)  # noqa: E731
+    x, weight = jnp.asarray(batch.x), jnp.asarray(batch.weight) / jnp.sum(batch.weight)
+    moved = run_chains(key, step, chains if persistent else x, n_steps)
+    chain_weight = jnp.full(len(moved), 1 / len(moved), moved.dtype) if persistent else weight
+    loss = weight @ free_energy(machine, x) - chain_weight @ free_energy(machine, moved)
+    return loss, (moved if persistent else chains, {"free_energy_gap": loss})
+
+
+class Phase(NamedTuple):
+    """Visible statistics and hidden probabilities of some rows, with the rows' weights, which sum to 1."""
+
+    visible: Float[Array, "n D"]
+    hidden: Float[Array, "n k"]
+    weight: Float[Array, " n"]
+
+
+class Offsets(NamedTuple):
+    """What units are measured from: their means, about; zeros for the plain gradient."""
+
+    visible: Float[Array, " D"]
+    hidden: Float[Array, " k"]
+
+
+class BipartiteGradient(NamedTuple):
+    """Direction in which to change the parameters of a two-layer machine."""
+
+    weights: Float[Array, "D k"]
+    visible_bias: Float[Array, " D"]
+    hidden_bias: Float[Array, " k"]
+
+
+def bipartite_gradient(data: Phase, model: Phase, offsets: Offsets, linear: Array | None = None) -> BipartiteGradient:
+    """∇ log p estimated from data and model: differences of mean statistics, centred.
+
+    With offsets (m, l) it is the gradient in the parameters of the energy -(T - m)ᵀW(h - l) - bᵀT - cᵀh, which has the
+    same family of distributions, carried back to the plain parameters b - W l and c - Wᵀm. With zero offsets it is the
+    plain gradient. Both phases share one matrix product.
+
+    Parameters
+    ----------
+    linear : (D,) 0 for statistics that have no weights, 1 for the others; None for all ones.
+    """
+    visible = jnp.concatenate([data.visible, model.visible])
+    hidden = jnp.concatenate([data.hidden, model.hidden])
+    weight = jnp.concatenate([data.weight, -model.weight])
+    coupled = visible - offsets.visible[None, :]
+    coupled = coupled if linear is None else coupled * linear[None, :]
+    weights = coupled.T @ ((hidden - offsets.hidden[None, :]) * weight[:, None])
+    return BipartiteGradient(
+        weights, weight @ visible - weights @ offsets.hidden, weight @ hidden - weights.T @ offsets.visible
+    )
+
+
+@jax.custom_vjp
+def with_gradient(value: Array, params: Any, gradient: Any) -> Array:
+    """`value`, whose derivative with respect to `params` is declared to be `gradient`.
+
+    For estimators that compute a gradient and no loss; `gradient` must have the structure of `params`.
+    """
+    return value
+
+
+def _forward(value: Array, params: Any, gradient: Any) -> tuple[Array, Any]:
+    return value, gradient
+
+
+def _backward(gradient: Any, cotangent: Array) -> tuple[None, Any, None]:
+    return None, jax.tree.map(lambda g: cotangent * g, gradient), None
+
+
+with_gradient.defvjp(_forward, _backward)
