@@ -198,8 +198,9 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
     # ---------------------------------------------------------------- plumbing
     @property
     def n_parameters_(self) -> int:
-        """Number of learned numbers."""
-        return sum(int(np.size(leaf)) for leaf in jax.tree.leaves(self.params_))
+        """Number of learned numbers; states that a model keeps, such as chains, are not floating-point and no such."""
+        leaves = jax.tree.leaves(self.params_)
+        return sum(int(np.size(leaf)) for leaf in leaves if jax.dtypes.issubdtype(leaf.dtype, np.inexact))
 
     def _key(self, stream: str, random_state: int | None = None) -> jax.Array:
         seed = self.seed_ if random_state is None else _seed(random_state)
