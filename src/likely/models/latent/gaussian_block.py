@@ -60,11 +60,11 @@ def moments(
 ) -> Moments:
     """What the M-step needs of some rows."""
     if observed is None:
-        centred = x[:, None, :] - block.means
+        centred = x[:, None, :] - block.means[None]
         weighted = responsibilities[:, :, None] * centred
         return Moments(weighted.sum(0), jnp.einsum("nki,nkj->kij", weighted, centred))
     cells, spread = expected_cells(block, x, observed)
-    centred = cells - block.means
+    centred = cells - block.means[None]
     weighted = responsibilities[:, :, None] * centred
     second = jnp.einsum("nki,nkj->kij", weighted, centred) + jnp.einsum("nk,nkij->kij", responsibilities, spread)
     return Moments(weighted.sum(0), second)
@@ -77,7 +77,7 @@ def update(block: GaussianBlock, sums: Moments, counts: Float[Array, " k"], ridg
     scatter = sums.second - counts[:, None, None] * shift[:, :, None] * shift[:, None, :]
     if len(block.scale_tril) == 1:
         scatter, counts = scatter.sum(0, keepdims=True), counts.sum(keepdims=True)
-    covariance = (scatter + ridge * jnp.eye(scatter.shape[-1])) / counts[:, None, None]
+    covariance = (scatter + ridge * jnp.eye(scatter.shape[-1], dtype=scatter.dtype)[None]) / counts[:, None, None]
     return GaussianBlock(block.means + shift, jnp.linalg.cholesky(covariance))
 
 
@@ -103,7 +103,7 @@ def sample_given(
 
 
 def _complete_log_density(mean: Array, scale_tril: Array, x: Array) -> Array:
-    white = solve_triangular(scale_tril, (x - mean).T, lower=True)
+    white = solve_triangular(scale_tril, (x - mean[None, :]).T, lower=True)
     return _log_density(white.T, scale_tril, x.shape[-1])
 
 

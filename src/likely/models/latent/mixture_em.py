@@ -68,10 +68,10 @@ def log_prior(params: MixtureParams, prior: Prior, layout: Layout) -> Array:
     total = jnp.zeros((), params.log_weights.dtype)
     if params.eta is not None:
         factored = layout.factored
-        real = factored.spread(_is_real(factored))
-        linear = jnp.where(real, 0, params.eta * prior.mean).sum()
-        normaliser = jnp.where(_is_real(factored), 0, factored.log_partition(params.eta)).sum()
-        precisions = jnp.where(factored.is_quadratic, -2 * params.eta, 0).sum()
+        is_real = _is_real(factored)[None, :]
+        linear = jnp.where(factored.spread(is_real), 0, params.eta * prior.mean[None, :]).sum()
+        normaliser = jnp.where(is_real, 0, factored.log_partition(params.eta)).sum()
+        precisions = jnp.where(factored.is_quadratic[None, :], -2 * params.eta, 0).sum()
         total = total + prior.strength * (linear - normaliser) - 0.5 * prior.ridge * precisions
     if params.gaussian is not None:
         total = total + gaussian_block.log_prior(params.gaussian, prior.ridge)
@@ -119,9 +119,9 @@ def _natural(sums: Sums, counts: Array, prior: Prior, layout: Layout) -> Array:
     columns = layout.factored
     seen = counts[:, None] if sums.seen is None else columns.spread(sums.seen)
     seen = jnp.maximum(seen, jnp.finfo(counts.dtype).tiny ** 0.5)
-    real = columns.spread(_is_real(columns))
-    smooth = (sums.statistics + prior.strength * prior.mean) / (seen + prior.strength)
-    raised = (sums.statistics + jnp.where(columns.is_quadratic, prior.ridge, 0)) / seen
+    real = columns.spread(_is_real(columns))[None, :]
+    smooth = (sums.statistics + prior.strength * prior.mean[None, :]) / (seen + prior.strength)
+    raised = (sums.statistics + jnp.where(columns.is_quadratic, prior.ridge, 0)[None, :]) / seen
     mean = jnp.where(real, raised, smooth)
     if layout.spherical and real.any():
         mean = _pool_variances(mean, seen, columns)
@@ -189,7 +189,9 @@ def _seeded_params(key: Array, x: Array, observed: Array, prior: Prior, layout: 
     eta = gaussian = None
     if layout.factored is not None:
         cells, present = part(x[centres], observed[centres], layout.factored_places)
-        own = jnp.where(layout.factored.spread(present), layout.factored.statistics(cells, present), prior.mean)
+        own = jnp.where(
+            layout.factored.spread(present), layout.factored.statistics(cells, present), prior.mean[None, :]
+        )
         eta = _seeded_eta(own, prior.mean, layout.factored)
     if layout.joint_places:
         cells, present = part(x[centres], observed[centres], layout.joint_places)
@@ -200,7 +202,7 @@ def _seeded_params(key: Array, x: Array, observed: Array, prior: Prior, layout: 
 
 
 def _seeded_eta(own: Array, overall: Array, columns: Columns) -> Array:
-    mean = 0.5 * own + 0.5 * overall
+    mean = 0.5 * own + 0.5 * overall[None, :]
     quadratic = np.flatnonzero(columns.is_quadratic)
     if len(quadratic):  # real columns: at the row, with the overall variance (1 in standard units)
         mean = mean.at[:, quadratic - 1].set(own[:, quadratic - 1])
@@ -210,7 +212,7 @@ def _seeded_eta(own: Array, overall: Array, columns: Columns) -> Array:
 
 def _spread_out(key: Array, features: Array, k: int, use: Array) -> Array:
     """k-means++: k row numbers, each drawn with probability proportional to its squared distance from those before."""
-    features = features * use
+    features = jnp.where(use[None, :], features, 0)
     first_key, *keys = jax.random.split(key, k) if k > 1 else [key]
     squares = jnp.sum(features**2, axis=-1)
 

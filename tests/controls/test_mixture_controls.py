@@ -1,0 +1,52 @@
+"""Planted bugs in the mixture, which its tests must catch."""
+
+import jax
+import numpy as np
+import pytest
+
+from likely.columns import families
+from likely.models.latent import gaussian_block, mixture_em
+from tests.models.latent import test_mixture as checks
+
+
+@pytest.fixture(autouse=True)
+def _compile_anew():
+    """A program compiled before the bug was planted would hide it, and one compiled after would keep it."""
+    jax.clear_caches()
+    yield
+    jax.clear_caches()
+
+
+def test_a_forgotten_log_determinant_is_caught(monkeypatch, x64):
+    original = gaussian_block._log_density
+
+    def forgetful(white, tril, n_cells):
+        return original(white, np.eye(tril.shape[-1]), n_cells)
+
+    monkeypatch.setattr(gaussian_block, "_log_density", forgetful)
+    with pytest.raises(AssertionError):
+        checks.test_log_prob_with_holes_equals_scipy("full", None, 0)
+
+
+def test_a_missing_conditional_covariance_lowers_the_objective(monkeypatch):
+    original = gaussian_block.expected_cells
+
+    def overconfident(block, x, observed):
+        cells, spread = original(block, x, observed)
+        return cells, 0 * spread
+
+    monkeypatch.setattr(gaussian_block, "expected_cells", overconfident)
+    with pytest.raises(AssertionError):
+        checks.test_em_never_lowers_its_objective.hypothesis.inner_test(0, "full", 0.4, 0.0)
+
+
+def test_smoothing_that_the_objective_does_not_know_is_caught(monkeypatch):
+    monkeypatch.setattr(mixture_em, "log_prior", lambda params, prior, layout: jax.numpy.zeros(()))
+    with pytest.raises(AssertionError):
+        checks.test_em_never_lowers_its_objective.hypothesis.inner_test(2, "spherical", 0.0, 50.0)
+
+
+def test_a_poisson_without_its_factorial_is_caught(monkeypatch, x64):
+    monkeypatch.setattr(families.Poisson, "log_base", staticmethod(lambda x: 0 * x))
+    with pytest.raises(AssertionError):
+        checks.test_log_prob_with_holes_equals_scipy("diagonal", None, 0)
