@@ -52,7 +52,7 @@ class Scaling:
 
     def log_jacobian(self, observed: np.ndarray) -> np.ndarray:
         """(n_rows,) what to add to log p of standard rows to get log p of the user's."""
-        return -(observed @ np.log(self.scale))
+        return -(observed.astype(np.float64) @ np.log(self.scale))  # a product of floats: of booleans it is slow
 
     @property
     def is_identity(self) -> bool:
@@ -62,11 +62,16 @@ class Scaling:
 def _moments(rows: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Number, mean and variance of the observed cells of some columns, in two passes over blocks of rows."""
     count, total, squares = (np.zeros(len(places)) for _ in range(3))
+    everywhere = len(places) == rows.shape[1]
     for _, block in blocks(rows):
-        cells = block[:, places].astype(np.float64)
-        count += (~np.isnan(cells)).sum(axis=0)
-        total += np.nansum(cells, axis=0)
+        cells = block if everywhere else block[:, places]
+        holes = np.isnan(cells)
+        count += len(cells) - holes.sum(axis=0)
+        total += (np.where(holes, 0, cells) if holes.any() else cells).sum(axis=0, dtype=np.float64)
     mean = total / np.maximum(count, 1)
     for _, block in blocks(rows):
-        squares += np.nansum((block[:, places] - mean) ** 2, axis=0, dtype=np.float64)
+        centred = (block if everywhere else block[:, places]) - mean
+        if np.isnan(centred).any():
+            centred = np.nan_to_num(centred, copy=False, nan=0.0)
+        squares += np.einsum("ij,ij->j", centred, centred)
     return count, mean, squares / np.maximum(count, 1)
