@@ -1,0 +1,208 @@
+"""Rows on their way to the device: whole when they fit, block by block when they do not, in a shuffled order.
+
+A run is a sequence of *spans*: pieces of work on one array on the device, whose steps run without Python in between. In
+memory, a span is one epoch, or several if they are short; streamed, it is one block of one epoch. All blocks have one
+shape, so that one compiled program serves them. Which row comes when depends on the key and the epoch alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array, Bool, Float
+
+SHORT_SPAN = 128  # steps: epochs shorter than this share a span
+_BLOCKS_IN_BUDGET = 4  # a block as read, without its NaN, its mask, and the one before on the device
+_HASHED_BYTES = 64 << 20
+
+
+class Batch(eqx.Module):
+    """Rows as an objective sees them: zeros where unobserved, weight 0 for rows that only fill up the batch."""
+
+    x: Float[Array | np.ndarray, "rows columns"]
+    observed: Bool[Array | np.ndarray, "rows columns"] | None  # None promises that every cell is observed
+    weight: Float[Array | np.ndarray, " rows"]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A piece of work: `n_epochs` epochs from `epoch` on, or one block of epoch `epoch`."""
+
+    epoch: int
+    n_epochs: int
+    block: int
+    n_steps: int
+    ends_epoch: bool
+
+
+class Blocks:
+    """Rows cut into contiguous blocks of one shape; a single one where they fit into the budget."""
+
+    def __init__(self, rows: Any, dtype: Any, budget: int, multiple: int) -> None:
+        self.rows, self.dtype = check_rows(rows), np.dtype(dtype)
+        n_rows, row_bytes = len(self.rows), self.rows.nbytes // len(self.rows)
+        self.streamed = self.rows.nbytes > budget
+        fitting = budget // (_BLOCKS_IN_BUDGET * row_bytes) // multiple * multiple
+        self.block_rows = min(max(multiple, fitting), n_rows) if self.streamed else n_rows
+        self.n_blocks = math.ceil(n_rows / self.block_rows)
+        self.complete = all(_is_complete(self._part(block)) for block in range(self.n_blocks))
+
+    def n_rows(self, block: int) -> int:
+        """Rows of a block, without padding."""
+        return min(self.block_rows, len(self.rows) - block * self.block_rows)
+
+    def read(self, block: int, multiple: int = 1) -> Batch:
+        """A block as NumPy arrays, padded to the common number of rows and that to a multiple; padding weighs 0."""
+        part = self._part(block)
+        # astype reads a memory map; what it returns is in memory
+        x = np.ascontiguousarray(part.astype(self.dtype, copy=isinstance(part, np.memmap)))
+        missing = -(-self.block_rows // multiple) * multiple - len(x)
+        weight = np.pad(np.ones(len(x), dtype=self.dtype), (0, missing))
+        if missing:  # padding repeats the last row: real values, so that nothing overflows that has no weight
+            x = np.pad(x, ((0, missing), (0, 0)), mode="edge")
+        if self.complete:
+            return Batch(x, None, weight)
+        observed = ~np.isnan(x)
+        return Batch(np.where(observed, x, x.dtype.type(0)), observed, weight)
+
+    def _part(self, block: int) -> np.ndarray:
+        return self.rows[block * self.block_rows : (block + 1) * self.block_rows]
+
+
+class Feed:
+    """The spans of a training run: which rows, in what order.
+
+    Parameters
+    ----------
+    rows : (n, d) array or memory map, NaN where unobserved.
+    batch_size : rows a step, None for all.
+    aligned : None, or a number of epochs at whose multiples a span must end.
+    words : the key's words; with the epoch they determine the order.
+    """
+
+    def __init__(
+        self,
+        rows: Any,
+        *,
+        dtype: Any,
+        batch_size: int | None,
+        n_epochs: int,
+        budget: int,
+        aligned: int | None,
+        words: Sequence[int],
+        mesh: Mesh | None,
+    ) -> None:
+        n_rows = len(check_rows(rows))
+        self.batch_size = min(batch_size or n_rows, n_rows)
+        self.blocks = Blocks(rows, dtype, budget, self.batch_size)
+        self.n_epochs, self.words, self.mesh = n_epochs, tuple(words), mesh
+        self.steps = [math.ceil(self.blocks.n_rows(block) / self.batch_size) for block in range(self.blocks.n_blocks)]
+        self.steps_per_epoch = sum(self.steps)
+        # one step takes all: no order is needed, and no copy of the rows
+        self.whole = self.steps_per_epoch == 1
+        self.epochs_per_span = self._epochs_per_span(aligned)
+        self.n_spans = math.ceil(n_epochs / self.epochs_per_span) * self.blocks.n_blocks
+        self._kept: Batch | None = None
+
+    def _epochs_per_span(self, aligned: int | None) -> int:
+        if self.blocks.n_blocks > 1:
+            return 1
+        most = min(self.n_epochs, math.ceil(SHORT_SPAN / self.steps_per_epoch))
+        return most if aligned is None else max(k for k in range(1, min(most, aligned) + 1) if aligned % k == 0)
+
+    def span(self, index: int) -> Span:
+        """What span number `index` consists of."""
+        if self.blocks.n_blocks == 1:
+            epoch = index * self.epochs_per_span
+            count = min(self.epochs_per_span, self.n_epochs - epoch)
+            return Span(epoch, count, 0, count * self.steps_per_epoch, True)
+        epoch, place = divmod(index, self.blocks.n_blocks)
+        block = int(self._random(epoch, 0).permutation(self.blocks.n_blocks)[place])
+        return Span(epoch, 1, block, self.steps[block], place == self.blocks.n_blocks - 1)
+
+    def data(self, span: Span) -> Batch:
+        """The rows of a span on the device."""
+        if self._kept is not None:
+            return self._kept
+        multiple = 1 if self.mesh is None or not self.whole else self.mesh.size
+        data = place(self.blocks.read(span.block, multiple), self.mesh)
+        if not self.blocks.streamed:
+            self._kept = data
+        return data
+
+    def order(self, span: Span) -> Array:
+        """(steps, rows a step) int32: row numbers within the block, -1 for padding; one shape for all spans."""
+        if self.whole:
+            return place(np.zeros((1, 1), dtype=np.int32), self.mesh)
+        n_rows = self.blocks.n_rows(span.block)
+        epochs = range(span.epoch, span.epoch + span.n_epochs)
+        parts = [deal(self._random(epoch, 1 + span.block), n_rows, self.batch_size) for epoch in epochs]
+        dealt = np.concatenate(parts)
+        width = dealt.shape[1] if self.mesh is None else -(-dealt.shape[1] // self.mesh.size) * self.mesh.size
+        order = np.full((self.epochs_per_span * max(self.steps), width), -1, dtype=np.int32)
+        order[: len(dealt), : dealt.shape[1]] = dealt
+        return place(order, self.mesh)
+
+    def _random(self, epoch: int, stream: int) -> np.random.Generator:
+        return np.random.default_rng([*self.words, epoch, stream])
+
+
+def deal(random: np.random.Generator, n_rows: int, batch_size: int) -> np.ndarray:
+    """(steps, batch_size) a permutation of the rows, dealt evenly: no step is left with a handful of rows.
+
+    >>> deal(np.random.default_rng(0), 7, 3)
+    array([[ 2,  4,  1],
+           [ 3,  6, -1],
+           [ 5,  0, -1]], dtype=int32)
+    """
+    steps = math.ceil(n_rows / batch_size)
+    shuffled = random.permutation(np.arange(n_rows, dtype=np.int32))
+    each, over = divmod(n_rows, steps)
+    order = np.full((steps, batch_size), -1, dtype=np.int32)
+    order[:, :each] = shuffled[: steps * each].reshape(steps, each)
+    order[:over, each : each + 1] = shuffled[steps * each :, None]
+    return order
+
+
+def check_rows(rows: Any) -> np.ndarray:
+    """Rows as a two-dimensional array of real numbers; memory maps stay on disk."""
+    rows = rows if isinstance(rows, np.ndarray) else np.asarray(rows)
+    if rows.ndim != 2 or 0 in rows.shape:
+        raise ValueError(f"rows must be a table (n_rows, n_columns) with at least one of each, got shape {rows.shape}.")
+    if rows.dtype.kind not in "fiub":
+        raise TypeError(f"rows must be real numbers with NaN for unobserved cells, got dtype {rows.dtype}.")
+    return rows
+
+
+def fingerprint(rows: Any) -> str:
+    """A short name for rows: shape, type and content, of evenly spaced stretches only where there are very many."""
+    rows = check_rows(rows)
+    digest = blake2b(f"{rows.shape} {rows.dtype}".encode(), digest_size=16)
+    pieces = 1 if rows.nbytes <= _HASHED_BYTES else 64
+    length = min(len(rows), max(1, _HASHED_BYTES * len(rows) // (pieces * rows.nbytes)))
+    for start in np.linspace(0, len(rows) - length, pieces).astype(int):
+        digest.update(np.ascontiguousarray(rows[start : start + length]).tobytes())
+    return digest.hexdigest()
+
+
+def device_mesh() -> Mesh | None:
+    """A mesh of all devices along the axis "batch"; None where there is one device."""
+    devices = jax.devices()
+    return None if len(devices) == 1 else Mesh(np.array(devices), ("batch",))
+
+
+def place(tree: Any, mesh: Mesh | None) -> Any:
+    """Arrays on the device; on each of them if there are several."""
+    return jax.device_put(tree) if mesh is None else jax.device_put(tree, NamedSharding(mesh, PartitionSpec()))
+
+
+def _is_complete(part: np.ndarray) -> bool:
+    return part.dtype.kind != "f" or not np.isnan(part).any()

@@ -1,0 +1,79 @@
+"""How far a training run is: all of it that changes, replaced as a whole, saved as a whole, restored as a whole."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from likely.training import checkpoints
+from likely.training.batches import place
+from likely.training.plan import Plan
+from likely.training.program import Carry
+
+History = dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The changing part of a run.
+
+    It is replaced, never changed, so that an interruption at any moment leaves one that is consistent.
+    """
+
+    carry: Carry
+    history: History
+    span: int = 0
+    at: int = 0  # steps taken in this span
+    n_steps: int = 0  # steps taken in all
+    best: Any = None  # trainable arrays of the best validation so far
+    best_loss: float = math.inf
+    best_epoch: int = 0
+    stopped: bool = False
+    finished: bool = False
+
+
+def begin(plan: Plan) -> Journal:
+    """The journal before the first step."""
+    names = ["epoch", *plan.zero_sums, *([] if plan.validator is None else ["valid"]), "seconds"]
+    return Journal(plan.laid_out(plan.first_carry(plan.config.numbers())), {name: [] for name in names})
+
+
+def save(path: str | os.PathLike, journal: Journal, plan: Plan, data: dict[str, str | None], seconds: float) -> None:
+    """Write a checkpoint."""
+    description = {
+        "config": plan.config.to_json(),
+        "data": data,
+        "seconds": seconds,
+        "position": [journal.span, journal.at],
+        "history": journal.history,
+        "best": None if journal.best is None else [journal.best_loss, journal.best_epoch],
+        "stopped": journal.stopped,
+        "finished": journal.finished,
+    }
+    checkpoints.save(path, {"carry": journal.carry, "best": journal.best, "key": plan.key}, description)
+
+
+def restore(path: str | os.PathLike, plan: Plan, arrays: dict[str, np.ndarray], description: dict[str, Any]) -> Journal:
+    """The journal that a checkpoint holds."""
+    carry = jax.eval_shape(plan.first_carry, plan.config.numbers())
+    template = {"carry": carry, "best": plan.params if description["best"] else None, "key": plan.key}
+    tree = checkpoints.restore(path, template, arrays, description["types"])
+    span, at = description["position"]
+    best_loss, best_epoch = description["best"] or (math.inf, 0)
+    return Journal(
+        carry=plan.laid_out(tree["carry"]),
+        history=description["history"],
+        span=span,
+        at=at,
+        n_steps=int(tree["carry"].step),
+        best=place(tree["best"], plan.mesh),
+        best_loss=best_loss,
+        best_epoch=best_epoch,
+        stopped=description["stopped"],
+        finished=description["finished"],
+    )

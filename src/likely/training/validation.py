@@ -1,0 +1,57 @@
+"""The mean validation loss, over all rows, with the same randomness each time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jax.sharding import Mesh
+from jaxtyping import Array
+
+from likely.training.batches import Batch, Blocks, place
+from likely.training.config import TrainingConfig
+from likely.training.program import Inputs, ValidationProgram, comparable, split, validation
+
+LEAST_BATCH = 256  # validation needs no gradients: small training batches would only cost time
+
+
+class Validator:
+    """Rows, a loss for each of them, and the compiled mean of it.
+
+    Parameters
+    ----------
+    rest : the module without its trainable arrays.
+    validate : (module, batch, key) -> (rows,) losses.
+    """
+
+    def __init__(
+        self,
+        rest: Any,
+        validate: Any,
+        rows: Any,
+        *,
+        config: TrainingConfig,
+        dtype: Any,
+        key: Array,
+        mesh: Mesh | None,
+    ) -> None:
+        width = min(max(config.batch_size or len(rows), LEAST_BATCH), len(rows))
+        self.width = width if mesh is None else -(-width // mesh.size) * mesh.size
+        self.blocks, self.mesh = Blocks(rows, dtype, config.memory_budget, self.width), mesh
+        arrays, static = split((rest, comparable(validate)))
+        self.inputs = Inputs(place(arrays, mesh), place(key, mesh), {})
+        self.compiled = validation(ValidationProgram(static, self.width, mesh))
+        self._kept: Batch | None = None
+
+    def mean(self, params: Any) -> float:
+        """Mean loss of the module with these trainable arrays."""
+        parts = [self.compiled(params, self.inputs, self._data(block), block) for block in range(self.blocks.n_blocks)]
+        return sum(float(np.asarray(part, np.float64).sum()) for part in parts) / len(self.blocks.rows)
+
+    def _data(self, block: int) -> Batch:
+        if self._kept is not None:
+            return self._kept
+        data = place(self.blocks.read(block, self.width), self.mesh)
+        if self.blocks.n_blocks == 1:
+            self._kept = data
+        return data
