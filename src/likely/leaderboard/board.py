@@ -137,7 +137,7 @@ class Leaderboard:
 
     Attributes
     ----------
-    entries : all, ranked ones first. ranked, apart : the two parts.
+    entries : all, ranked ones first. ranked, apart : the two parts. names : in the order given.
     measure : the base measure of what is ranked: the data's own if any model has it, else the most frequent.
 
     Examples
@@ -151,6 +151,7 @@ class Leaderboard:
 
     def __init__(self, entries: Iterable[Entry], dataset: Dataset | None = None, random_state: int = 0):
         given = list(entries)
+        self.names = [entry.name for entry in given]
         self.dataset = dataset
         self.random_state = random_state
         self.measure = _common_measure(given, dataset)

@@ -17,6 +17,7 @@ from likely.datasets.dataset import split_rows
 from likely.files import FileError
 from likely.leaderboard.board import Entry, Leaderboard
 from likely.leaderboard.lineup import line_up, suited
+from likely.leaderboard.probes import take
 from likely.leaderboard.watch import Watch, open_watch
 from likely.schema import Schema, as_array, as_frame
 
@@ -98,12 +99,6 @@ def as_dataset(dataset: Any, seed: int = 0) -> Dataset:
     split = split_rows(len(rows), name="the data", seed=seed)
     train, valid, test = (take(rows, index) for index in split)
     return Dataset(train, valid, test, Schema.infer(rows), "data")
-
-
-def take(rows: Any, index: np.ndarray) -> Any:
-    """Some rows of an array or of any data frame."""
-    frame = as_frame(rows)
-    return rows[index] if frame is None else frame[index.tolist()].to_native()
 
 
 def one_line(error: BaseException) -> str:

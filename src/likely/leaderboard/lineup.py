@@ -21,23 +21,44 @@ def suited(name: str, dataset: Dataset) -> Any:
     """A registered model with hyper-parameters for these data; its defaults where there is no rule for it."""
     entry = registry.find(name)
     rule = _RULES.get(entry.class_name)
-    options = {} if rule is None else rule(len(dataset.train), dataset.schema.n_columns, dataset.schema.measure)
+    options = {} if rule is None else rule(len(dataset.train), dataset.schema.n_columns, set(dataset.schema.kinds))
     return registry.model_class(entry.class_name)(**options)
 
 
-def _mixture(n_rows: int, n_columns: int, measure: str) -> dict[str, Any]:
-    # About forty rows a component: fewer and components fit single rows, more and classes share one.
-    return {"n_components": _between(2, n_rows // 40, 50)}
+# Each rule takes the number of training rows, the number of columns and their kinds.
 
 
-def _linear(n_rows: int, n_columns: int, measure: str) -> dict[str, Any]:
+def _mixture(n_rows: int, n_columns: int, kinds: set[str]) -> dict[str, Any]:
+    # About twenty rows a component; on digits more components gain little and fewer lose.
+    return {"n_components": _between(2, n_rows // 20, 50)}
+
+
+def _linear(n_rows: int, n_columns: int, kinds: set[str]) -> dict[str, Any]:
     return {"n_components": _between(1, n_columns // 4, min(20, max(1, n_rows - 1)))}
 
 
-_RULES: dict[str, Callable[[int, int, str], dict[str, Any]]] = {
+def _rbm(n_rows: int, n_columns: int, kinds: set[str]) -> dict[str, Any]:
+    options: dict[str, Any] = {"n_components": _between(16, n_columns, 256), "n_epochs": _epochs(200_000, n_rows)}
+    if kinds <= {"binary", "categorical"}:
+        options["learning_rate"] = 0.3  # bounded statistics bear it, and digits are learned in 4,000 steps
+    return options
+
+
+def _vae(n_rows: int, n_columns: int, kinds: set[str]) -> dict[str, Any]:
+    return {"n_components": _between(2, round(n_columns**0.5), 32), "n_epochs": _epochs(100_000, n_rows)}
+
+
+def _epochs(n_visits: int, n_rows: int) -> int:
+    """Passes over the rows so that each model sees about so many rows in all."""
+    return _between(10, n_visits // max(1, n_rows), 200)
+
+
+_RULES: dict[str, Callable[[int, int, set[str]], dict[str, Any]]] = {
     "Mixture": _mixture,
     "ProbabilisticPCA": _linear,
     "FactorAnalysis": _linear,
+    "RBM": _rbm,
+    "VAE": _vae,
 }
 
 

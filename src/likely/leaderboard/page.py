@@ -1,0 +1,101 @@
+"""The page that the report is written on: its style, its colours, and the few pieces of HTML it is made of."""
+
+from __future__ import annotations
+
+from html import escape
+
+# Okabe and Ito's colours, which people with any colour vision can tell apart; yellow, too pale on white, left out.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7b61c4")
+_DARK = ("#4aa3df", "#ff7f3f", "#2cc79c", "#e29bc4", "#f0b53a", "#7cc8f2", "#c4a35a", "#a893ea")
+
+# What charts are drawn with, and the style sheet's names that take their place: so one drawing serves light and dark.
+INK, MUTED, GRID = "#010203", "#040506", "#070809"
+NAMES = {INK: "--ink", MUTED: "--muted", GRID: "--line"} | {c: f"--c{i}" for i, c in enumerate(COLOURS)}
+
+
+def colour(place: int) -> str:
+    """The colour of a model, by its place in the line-up."""
+    return COLOURS[place % len(COLOURS)]
+
+
+def name_for_css(colour: str) -> str:
+    """A chart's colour as the style sheet knows it."""
+    return f"var({NAMES[colour]})"
+
+
+_LIGHT = "--paper:#ffffff;--card:#f7f8fa;--ink:#16202c;--muted:#5d6b7a;--line:#dfe4ea;--good:#0b6b4f;--tile:#ffffff;"
+_NIGHT = "--paper:#12161b;--card:#1a2028;--ink:#e8edf2;--muted:#9aa7b4;--line:#303a45;--good:#57d3a6;--tile:#f4f1ea;"
+
+STYLE = f"""
+:root{{color-scheme:light dark;{_LIGHT}{"".join(f"--c{i}:{c};" for i, c in enumerate(COLOURS))}
+--font:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}}
+@media (prefers-color-scheme:dark){{:root{{{_NIGHT}{"".join(f"--c{i}:{c};" for i, c in enumerate(_DARK))}}}}}
+*{{box-sizing:border-box}}
+body{{margin:0;background:var(--paper);color:var(--ink);font:16px/1.55 var(--font)}}
+main{{max-width:1160px;margin:0 auto;padding:48px 28px 80px}}
+h1{{font-size:34px;line-height:1.15;letter-spacing:-.02em;margin:0 0 6px}}
+h2{{font-size:21px;letter-spacing:-.01em;margin:56px 0 4px}}
+p{{margin:6px 0 14px;max-width:108ch}}
+.sub,.note,figcaption small{{color:var(--muted)}}
+.note{{font-size:14px}}
+.verdict{{font-size:19px;line-height:1.45;margin:22px 0 6px;padding-left:16px;border-left:4px solid var(--c0)}}
+table{{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums;font-size:14px;margin:14px 0}}
+th{{text-align:left;font-weight:600;color:var(--muted);font-size:12.5px;padding:6px 8px;vertical-align:bottom;
+border-bottom:1px solid var(--line)}}
+td{{padding:9px 8px;border-bottom:1px solid var(--line);vertical-align:middle}}
+th.n,td.n{{text-align:right;white-space:nowrap}}
+td.w{{white-space:nowrap}}
+tr.best td{{font-weight:600}}
+tr.apart td{{color:var(--muted)}}
+.dot{{display:inline-block;width:11px;height:11px;border-radius:3px;margin-right:8px;vertical-align:-1px}}
+.bar{{height:10px;border-radius:3px;min-width:2px}}
+.gap small{{color:var(--muted)}}
+.badge{{font-size:12px;font-weight:500;color:var(--muted);border:1px solid var(--line);border-radius:99px;
+padding:1px 8px;margin-left:6px;white-space:nowrap}}
+.badge.good{{color:var(--good);border-color:var(--good)}}
+figure{{margin:0}}
+figcaption{{font-size:14px;font-weight:600;margin-bottom:6px}}
+figcaption small{{font-weight:400;font-size:13px}}
+.chart{{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:14px 16px;margin:12px 0;
+overflow-x:auto}}
+.chart svg{{width:100%;height:auto;display:block}}
+.grids{{display:grid;grid-template-columns:repeat(auto-fill,minmax(225px,1fr));gap:22px 20px;margin:14px 0}}
+img.pixels{{image-rendering:pixelated;width:100%;display:block;border-radius:6px}}
+.strips{{display:grid;grid-template-columns:170px 1fr;gap:8px 16px;align-items:center;margin:14px 0}}
+.strips .label{{font-size:14px;font-weight:600;line-height:1.3}}
+.strips .label small{{display:block;font-weight:400;color:var(--muted)}}
+.dash{{color:var(--muted);cursor:help;border-bottom:1px dotted var(--muted)}}
+.scroll{{overflow-x:auto}}
+footer{{margin-top:64px;padding-top:16px;border-top:1px solid var(--line);font-size:13px;color:var(--muted)}}
+@media print{{main{{max-width:none}}.chart,figure,tr{{break-inside:avoid}}}}
+@media (max-width:640px){{.strips{{grid-template-columns:1fr}}main{{padding:28px 16px}}}}
+"""
+
+
+def page(title: str, body: str) -> str:
+    """A whole document."""
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{escape(title)}</title>'
+        f"<style>{STYLE}</style></head><body><main>{body}</main></body></html>\n"
+    )
+
+
+def section(title: str, text: str, content: str) -> str:
+    """A heading, a sentence on what is to be seen, and that; nothing where there is nothing to see."""
+    return f"<section><h2>{escape(title)}</h2><p class='note'>{escape(text)}</p>{content}</section>" if content else ""
+
+
+def dot(colour: str) -> str:
+    """A small square in a model's colour."""
+    return f'<span class="dot" style="background:{name_for_css(colour)}"></span>'
+
+
+def dash(reason: str) -> str:
+    """What stands for something that a model does not offer; the reason appears under the pointer."""
+    return f'<span class="dash" title="{escape(reason, quote=True)}">– not offered</span>'
+
+
+def badge(text: str, kind: str = "") -> str:
+    """A short remark in a frame."""
+    return f'<span class="badge {kind}">{escape(text)}</span>'
