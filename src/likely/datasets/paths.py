@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -83,6 +84,28 @@ def load_path(
             "(also as x_train, ..., with labels as y_train, ...)."
         )
     return _from_parts({key: array for key, array in parts.items() if key}, path, reading)
+
+
+def read(path: str | os.PathLike[str], *, header: bool | None = None, separator: str | None = None) -> Any:
+    """All rows of a file, not split: an array (n_rows, n_columns) or a data frame.
+
+    For models that are fitted already, which know what the columns are. Formats and options as in `load`.
+    """
+    path = Path(path).expanduser()
+    if not path.exists():
+        raise _not_found(path)
+    name = format_of(path)
+    if name is None or path.is_dir():
+        raise DataError(f"{path} has a name that tells no format: known are {SUFFIXES}.")
+    reading = Reading(header=header, separator=separator)
+    if name != "npz":
+        rows = _read(path, name, reading)
+    else:
+        arrays = read_npz(path)
+        if len(arrays) != 1:
+            raise DataError(f"{path} holds the arrays {', '.join(arrays)}; needed is a single one.")
+        rows = next(iter(arrays.values()))
+    return _describe(rows, path, reading)[0]
 
 
 def _read(path: Path, name: str, reading: Reading) -> Any:
