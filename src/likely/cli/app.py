@@ -1,0 +1,91 @@
+"""The application: its commands, and one way of saying that something is wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from likely.cli import comparing, fitting, listing, using
+
+BAD_INPUT, FAILED = 2, 1
+
+
+class Commands(TyperGroup):
+    """The group of commands. Errors become one line on stderr and an exit code; LIKELY_DEBUG=1 shows the traceback."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(*args, **extra)
+        except Exception as error:
+            if os.environ.get("LIKELY_DEBUG"):
+                raise
+            sys.exit(fail(error))
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def fail(error: Exception) -> int:
+    """Say what is wrong in one line; the exit code that tells of it."""
+    usage = getattr(error, "format_message", None)  # typer's own: unknown option, missing argument ...
+    text = usage() if usage else str(error)
+    bad_input = usage is not None or isinstance(error, ValueError | OSError)
+    if not bad_input:
+        text = f"{type(error).__name__}: {text} (LIKELY_DEBUG=1 shows where)"
+    typer.echo(f"likely: error: {' '.join(text.split())}", err=True)
+    return BAD_INPUT if bad_input else FAILED
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from likely import __version__
+
+        typer.echo(f"likely {__version__}")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    rich_markup_mode=None,  # plain help: faster, and the same in a pipe
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Learn a probability distribution from data, and use it: score, sample, complete, clean; and compare models.
+
+    \b
+    Examples:
+      likely compare digits                       compare six models on a built-in data set
+      likely compare table.csv                    the same for your own table: mixed columns, holes and all
+      likely fit mixture table.csv --out m.likely
+      likely impute m.likely holes.csv --out filled.csv
+
+    Commands answer to --help with examples, and to --json for machines. DATA is a name from `likely datasets`, or a
+    .csv, .parquet, .npy, .npz, IDX or .amat file.
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+for name, command, summary in (
+    ("compare", comparing.compare, "Rank models on a data set; a table, and a report with pictures."),
+    ("fit", fitting.fit, "Fit a model and save it."),
+    ("score", using.score, "How likely rows are under a model."),
+    ("sample", using.sample, "Draw new rows from a model."),
+    ("impute", using.impute, "Fill in unobserved cells."),
+    ("denoise", using.denoise, "Clean noisy rows."),
+    ("models", listing.models, "List the models."),
+    ("datasets", listing.datasets, "List the data sets."),
+):
+    app.command(name, short_help=summary)(command)

@@ -1,0 +1,70 @@
+"""`likely compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from likely.cli.options import Data, Json, Kinds, Seed, load_data, note, print_json
+
+
+def compare(
+    data: Data,
+    models: Annotated[str, typer.Option("--models", help="Names with commas between; without it all models.")] = "",
+    report: Annotated[Path, typer.Option("--report", help="Where the HTML report goes.")] = Path("report.html"),
+    no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.")] = False,
+    rows: Annotated[int | None, typer.Option("--rows", min=1, help="Score only so many test rows.")] = None,
+    kind: Kinds = [],  # noqa: B006
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Fit models on a data set, rank them by the evidence of its test rows, and write a report with pictures.
+
+    A model whose evidence is of another kind (a density where the others have probabilities), or that cannot be fitted
+    to such columns, stands apart with the reason.
+
+    \b
+    Examples:
+      likely compare digits
+      likely compare table.csv --models independent,mixture,vae --report table.html
+      likely compare table.csv --kind zip=categorical --seed 1
+      likely compare digits --no-report --json
+    """
+    from likely import registry
+
+    names = [name.strip() for name in models.split(",") if name.strip()]
+    for name in names:
+        registry.find(name)
+    if models and not names:
+        raise ValueError("--models needs names with commas between, such as mixture,rbm.")
+    target = None if no_report else report
+    if target is not None:
+        _check_folder(target)
+    dataset = load_data(data, kind)
+
+    from likely.leaderboard import compare as run
+
+    board = run(names or None, dataset, random_state=seed, n_score_rows=rows, report=target)
+    if json:
+        print_json(board.to_dict() | {"report": None if target is None else str(target)})
+    else:
+        from rich.console import Console
+
+        from likely.leaderboard.table import as_rich
+
+        console = Console()
+        console.print(as_rich(board))
+        if target is not None:
+            typer.echo(f"Report: {target.resolve()}")
+    if board.best is None:
+        note("likely: no model could be ranked.")
+        raise typer.Exit(1)
+
+
+def _check_folder(target: Path) -> None:
+    if not target.parent.is_dir():
+        raise ValueError(f"cannot write {target}: the folder {target.parent} does not exist.")
+    if target.is_dir():
+        raise ValueError(f"cannot write {target}: it is a folder.")

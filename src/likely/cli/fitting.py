@@ -1,0 +1,96 @@
+"""`likely fit`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from likely.cli.options import Data, Force, Json, Kinds, Seed, load_data, parse_settings, print_json
+from likely.cli.output import check_output
+
+
+def fit(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Name of a model (see `likely models`).")],
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", help="Where the fitted model goes.")],
+    settings: Annotated[
+        list[str], typer.Option("--set", metavar="NAME=VALUE", help="A hyper-parameter; may be given several times.")
+    ] = [],  # noqa: B006
+    kind: Kinds = [],  # noqa: B006
+    seed: Seed = 0,
+    checkpoint: Annotated[Path | None, typer.Option("--checkpoint", help="Save the training's state here.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")] = False,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Fit a model on the training rows of a data set, save it, and print the evidence of the test rows.
+
+    \b
+    Examples:
+      likely fit mixture digits --out digits.likely --set n_components=30
+      likely fit vae table.csv --out vae.likely --set hidden=[200,200] --set activation=tanh
+      likely fit rbm mnist --out rbm.likely --checkpoint rbm.checkpoint
+      likely fit rbm mnist --out rbm.likely --checkpoint rbm.checkpoint --resume
+    """
+    from likely import registry
+
+    entry = registry.find(model)
+    check_output(out, force)
+    _check_checkpoint(checkpoint, resume, force)
+    unfitted = _build(entry.class_name, settings, seed)
+    unfitted._check_resumable(checkpoint, None)
+    dataset = load_data(data, kind)
+    unfitted.set_params(schema=dataset.schema)
+    start = time.perf_counter()
+    fitted = unfitted.fit(dataset.train, valid=dataset.valid, **_resumption(checkpoint, resume))
+    seconds = time.perf_counter() - start
+    fitted.save(out)
+    evidence = fitted.evidence(dataset.test)
+    if json:
+        from likely.cli.using import evidence_summary
+
+        summary = {"model": entry.class_name, "out": str(out), "fit_seconds": seconds}
+        print_json(summary | {"n_parameters": fitted.n_parameters_, "test": evidence_summary(evidence)})
+    else:
+        from likely.leaderboard.wording import seconds as spoken
+
+        typer.echo(
+            f"{entry.class_name}: {fitted.n_parameters_:,} parameters, fitted in {spoken(seconds)}, saved as {out}"
+        )
+        typer.echo(f"test rows: {evidence}")
+
+
+def _build(class_name: str, settings: list[str], seed: int) -> Any:
+    """The model with its hyper-parameters, checked before any data are read."""
+    from likely import registry
+
+    model_class = registry.model_class(class_name)
+    known = [name for name in model_class._get_param_names() if name not in ("schema", "random_state")]
+    model = model_class(**parse_settings(settings, known, class_name), random_state=seed)
+    model._validate_params()
+    return model
+
+
+def _check_checkpoint(checkpoint: Path | None, resume: bool, force: bool) -> None:
+    if checkpoint is None:
+        if resume:
+            raise ValueError("--resume needs --checkpoint PATH, the file to go on from.")
+        return
+    if resume:
+        if not checkpoint.is_file():
+            raise ValueError(f"there is no checkpoint {checkpoint} to resume: leave out --resume to start.")
+        return
+    if checkpoint.exists() and not force:
+        raise ValueError(f"checkpoint {checkpoint} exists: give --resume to go on from it, or --force to start anew.")
+    check_output(checkpoint, force)
+
+
+def _resumption(checkpoint: Path | None, resume: bool) -> dict[str, Any]:
+    if checkpoint is None:
+        return {}
+    from likely.training import Checkpoint
+
+    return {"checkpoint": Checkpoint(checkpoint), "resume": checkpoint if resume else None}

@@ -1,0 +1,61 @@
+"""`likely models` and `likely datasets`: what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from likely.cli.options import Json, print_json
+
+_VERBS = ("impute", "denoise", "transform")
+
+
+def models(json: Json = False) -> None:
+    """List the models and what each can do; all can fit, score, sample and save.
+
+    \b
+    Examples:
+      likely models
+      likely models --json
+    """
+    from likely import registry
+
+    if json:
+        print_json(
+            [
+                {"name": e.name, "class": e.class_name, "family": e.family, "summary": e.summary, "offers": e.offers}
+                for e in registry.ENTRIES
+            ]
+        )
+        return
+    rows = [
+        (e.name, e.family, *("✓" if verb in e.offers else "–" for verb in _VERBS), e.summary) for e in registry.ENTRIES
+    ]
+    _print_table(("model", "family", *_VERBS, "what it is"), rows)
+
+
+def datasets(json: Json = False) -> None:
+    """List the data sets by name. Those that are not built in are looked for in the folder LIKELY_DATA.
+
+    \b
+    Examples:
+      likely datasets
+      LIKELY_DATA=~/data likely datasets --json
+    """
+    from likely.datasets import names
+
+    if json:
+        print_json([{"name": i.name, "description": i.description, "available": i.available} for i in names()])
+        return
+    rows = [(info.name, "✓" if info.available else "–", info.description) for info in names()]
+    _print_table(("data set", "here", "what it is"), rows)
+
+
+def _print_table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*headings, box=box.SIMPLE_HEAD, padding=(0, 1))
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)

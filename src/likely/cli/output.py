@@ -1,0 +1,90 @@
+"""Rows into files: the format by the name's ending, whole or not at all, nothing overwritten unasked."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from likely.schema import Schema
+
+TABLES = (".csv", ".parquet", ".npy")
+
+
+def check_output(path: Path | None, force: bool, suffixes: tuple[str, ...] = ()) -> None:
+    """Refuse, before any work, a file that could not or should not be written."""
+    if path is None:
+        return
+    if suffixes and path.suffix.lower() not in suffixes:
+        raise ValueError(f"cannot write {path}: its name must end in {', '.join(suffixes)}.")
+    if path.is_dir():
+        raise ValueError(f"cannot write {path}: it is a folder.")
+    if not path.parent.is_dir():
+        raise ValueError(f"cannot write {path}: the folder {path.parent} does not exist.")
+    if path.exists() and not force:
+        raise ValueError(f"{path} exists: give another name, or --force to overwrite it.")
+
+
+def check_rows_fit(path: Path | None, schema: Schema) -> None:
+    """Refuse what the format cannot hold: words in .npy, a table in .png."""
+    if path is None:
+        return
+    words = next((column.name for column in schema.columns if column.categories is not None), None)
+    if path.suffix.lower() == ".npy" and words is not None:
+        raise ValueError(f"column {words!r} holds categories, which .npy cannot: write .csv or .parquet.")
+    if path.suffix.lower() == ".png" and schema.image_shape is None:
+        raise ValueError("the model's rows are no pictures, so .png cannot hold them: write .csv, .parquet or .npy.")
+
+
+def write_rows(path: Path, rows: Any, schema: Schema) -> None:
+    """Rows as a model returns them, into a file."""
+    from likely.files import write_atomically
+
+    kind = path.suffix.lower()
+    write_atomically(path, _picture(rows, schema) if kind == ".png" else table_bytes(as_table(rows, schema), kind))
+
+
+def table_bytes(table: pl.DataFrame, kind: str) -> bytes:
+    """A table in the format of an ending."""
+    import numpy as np
+
+    buffer = BytesIO()
+    if kind == ".csv":
+        table.write_csv(buffer)
+    elif kind == ".parquet":
+        table.write_parquet(buffer)
+    else:
+        np.save(buffer, table.to_numpy().astype(np.float64), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def as_table(rows: Any, schema: Schema) -> pl.DataFrame:
+    """Rows of any library, or an array, as a polars table with the schema's names."""
+    import numpy as np
+    import polars as pl
+
+    from likely.schema import as_frame
+
+    frame = as_frame(rows)
+    if frame is not None:
+        return pl.DataFrame({name: frame[name].to_list() for name in frame.columns})
+    array = np.asarray(rows)
+    return pl.DataFrame({name: _cells(array[:, place]) for place, name in enumerate(schema.names)})
+
+
+def _cells(cells: Any) -> Any:
+    """Whole numbers as integers, as a CSV file writes them."""
+    import numpy as np
+
+    if cells.dtype == object:
+        return cells.tolist()
+    return cells.astype(np.int64) if np.isfinite(cells).all() and (cells == np.rint(cells)).all() else cells
+
+
+def _picture(rows: Any, schema: Schema) -> bytes:
+    from likely.leaderboard.pixels import contact_sheet
+
+    return contact_sheet(schema, rows)
