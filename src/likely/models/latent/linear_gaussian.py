@@ -1,7 +1,7 @@
 """Linear-Gaussian latent models: x = W h + b + e, h ~ N(0, I), e ~ N(0, Ψ), so p(x) = N(b, W Wᵀ + Ψ), Ψ diagonal.
 
 What factor analysis (Ψ free) and probabilistic PCA (Ψ = σ² I) share once they are learned. With V = Ψ^-½ W and
-z = Ψ^-½ (x - b) the posterior of h has precision M = I + VᵀV and mean M⁻¹Vᵀz, and everything else follows from those k×k
+z = Ψ^-½ (x - b) the posterior of h has precision M = I + VᵀV and mean M⁻¹Vᵀz, and all else follows from those k×k
 matrices: log|W Wᵀ + Ψ| = log|M| + log|Ψ| (matrix determinant lemma), and Woodbury for the quadratic form. An unobserved
 cell drops its row of V and z, which is the exact marginal. Cost: O(d k) a complete row, O(d k² + k³) one with holes.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import abc
 import itertools
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -127,8 +127,8 @@ def canonical(params: LinearGaussianParams) -> LinearGaussianParams:
     components by how much they tell about the code, and for equal noise gives the principal axes.
     """
     deviation = jnp.sqrt(params.noise_of_columns)[:, None]
-    left, size, _ = jnp.linalg.svd(params.loadings / deviation, full_matrices=False)
-    loadings = deviation * left * size[None, :]
+    V = params.loadings / deviation
+    loadings = params.loadings @ jnp.linalg.eigh(V.T @ V)[1][:, ::-1]
     largest = jnp.take_along_axis(loadings, jnp.abs(loadings).argmax(axis=0)[None, :], axis=0)
     return eqx.tree_at(lambda p: p.loadings, params, loadings * jnp.where(largest < 0, -1, 1))
 
@@ -174,7 +174,7 @@ _sample_given = eqx.filter_jit(sample_given)
 class LinearGaussian(Model):
     """What `FactorAnalysis` and `ProbabilisticPCA` do alike once fitted."""
 
-    _real_only: ClassVar[bool] = True
+    _real_only = True
     n_components: int
     params_: LinearGaussianParams
 
@@ -202,7 +202,7 @@ class LinearGaussian(Model):
     def _keep(self, result: EMResult, rows: np.ndarray) -> None:
         """What the fit tells of itself, the likelihood in the user's units."""
         self.n_iter_, self.converged_ = int(result.n_iter), bool(result.converged)
-        shift = self.scaling_.log_jacobian(~np.isnan(rows)).mean()
+        shift = self.scaling_.log_jacobian((~np.isnan(rows)).mean(axis=0, keepdims=True))[0]
         self.history_["objective"] = (np.asarray(result.objective)[: self.n_iter_] + shift).tolist()
 
     def _evidence(self, rows, key):

@@ -1,6 +1,6 @@
 """Maximum likelihood for x = W h + b + e by EM on sufficient statistics.
 
-Complete rows enter as their number, mean and second moment, once, so that an iteration costs the same however many there
+Complete rows enter as their number, mean and covariance, once, so that an iteration costs the same however many there
 are; a row with holes has a posterior precision of its own and enters as it is. Rubin and Thayer (1982); parameter
 expansion by Liu, Rubin and Wu (1998). Cost of an iteration: O(d² k), plus O(d k²) for each row with holes.
 """
@@ -8,7 +8,8 @@ expansion by Liu, Rubin and Wu (1998). Cost of an iteration: O(d² k), plus O(d 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import equinox as eqx
@@ -17,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from likely.models.latent.linear_gaussian import LinearGaussianParams, canonical, log_prob, posterior
 from likely.objectives.em import EMResult, run_em
@@ -40,10 +42,11 @@ class Incomplete(eqx.Module):
 
 
 class Rows(eqx.Module):
-    """All that EM needs of a table."""
+    """All that EM needs of a table, and the least noise variance it may give."""
 
     complete: Moments | None
     incomplete: Incomplete | None
+    min_noise: Float[Array, ""]
 
 
 class Totals(eqx.Module):
@@ -66,31 +69,37 @@ def fit_by_em(
     max_iter: int,
     tol: float,
 ) -> EMResult:
-    """Run EM to its end and give the parameters their standing rotation; call inside `double_precision`."""
+    """Run EM to its end and give the parameters their standing rotation; call inside `careful`."""
     result = run_em(step, params, data, max_iter=max_iter, tol=tol)
     return result._replace(params=eqx.filter_jit(canonical)(result.params))
 
 
-def double_precision() -> Any:
-    """EM on statistics runs in float64: it does not grow with the rows, so this is cheap, and columns that nearly
-    determine each other leave differences of moments that float32 (seven digits) does not hold."""
-    return jax.enable_x64(True)
+@contextmanager
+def careful() -> Iterator[None]:
+    """EM in float64 and on one BLAS thread.
+
+    Columns that nearly determine each other leave differences of moments that float32's seven digits do not hold, and
+    since the statistics do not grow with the rows, float64 is cheap. Threads of BLAS lose more time waiting for each
+    other at k×k eigenproblems than they save, and their number would change the last bits.
+    """
+    with jax.enable_x64(True), threadpool_limits(1, "blas"):
+        yield
 
 
 def to_working_precision(params: LinearGaussianParams) -> LinearGaussianParams:
-    """Parameters in the precision that models compute in; call outside `double_precision`."""
+    """Parameters in the precision that models compute in; call outside `careful`."""
     return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf), float_dtype()), params)
 
 
 def moments(rows: np.ndarray) -> Moments:
-    """Mean and covariance of complete rows, in float64 by blocks of rows."""
+    """Number, mean and covariance of complete rows, in float64, a block of rows at a time."""
     n, d = rows.shape
     mean = np.mean(rows, axis=0, dtype=np.float64)
     covariance = np.zeros((d, d))
     for start in range(0, n, 4096):
         centred = rows[start : start + 4096] - mean
         covariance += centred.T @ centred
-    return Moments(jnp.asarray(float(n)), jnp.asarray(mean), jnp.asarray(covariance / n))
+    return Moments(*_arrays(float(n), mean, covariance / n))
 
 
 def imputed_moments(rows: np.ndarray) -> Moments:
@@ -99,11 +108,11 @@ def imputed_moments(rows: np.ndarray) -> Moments:
     return moments(np.where(holes, np.nanmean(rows, axis=0, dtype=np.float64), rows) if holes.any() else rows)
 
 
-def prepare(rows: np.ndarray) -> Rows:
+def prepare(rows: np.ndarray, min_noise: float) -> Rows:
     """Complete rows as moments, the others as they are."""
     holed = np.isnan(rows).any(axis=1)
     complete = None if holed.all() else moments(rows if not holed.any() else rows[~holed])
-    return Rows(complete, in_blocks(rows[holed]) if holed.any() else None)
+    return Rows(complete, in_blocks(rows[holed]) if holed.any() else None, *_arrays(min_noise))
 
 
 def in_blocks(rows: np.ndarray) -> Incomplete:
@@ -114,16 +123,19 @@ def in_blocks(rows: np.ndarray) -> Incomplete:
     padded[:n] = rows
     weight = (np.arange(len(padded)) < n).astype(np.float64).reshape(n_blocks, BLOCK_ROWS)
     x = padded.reshape(n_blocks, BLOCK_ROWS, d)
-    return Incomplete(jnp.asarray(np.nan_to_num(x, nan=0.0)), jnp.asarray(~np.isnan(x)), jnp.asarray(weight))
+    return Incomplete(*_arrays(np.nan_to_num(x, nan=0.0), ~np.isnan(x), weight))
 
 
-def em_step(
-    params: LinearGaussianParams, rows: Rows, *, min_noise: float
-) -> tuple[LinearGaussianParams, Float[Array, ""]]:
+def _arrays(*values: Any) -> tuple[Array, ...]:
+    """Values as float64 or boolean arrays of NumPy; they become JAX's, and stay float64, inside `careful`."""
+    return tuple(np.asarray(value) for value in values)  # type: ignore[misc]
+
+
+def em_step(params: LinearGaussianParams, rows: Rows) -> tuple[LinearGaussianParams, Float[Array, ""]]:
     """One step of parameter-expanded EM, and the mean log-likelihood before it.
 
-    The noise is kept at least `min_noise`, the constrained maximum of the same function, so that the likelihood still
-    never falls. A scalar noise stays scalar.
+    The noise is kept at least `rows.min_noise`: the constrained maximum of the same function, so that the likelihood
+    still never falls. A scalar noise stays scalar.
     """
     parts = []
     if rows.complete is not None:
@@ -131,12 +143,12 @@ def em_step(
     if rows.incomplete is not None:
         parts.append(expect_incomplete(params, rows.incomplete))
     totals = parts[0] if len(parts) == 1 else jax.tree.map(jnp.add, *parts)
-    return maximise(params, totals, min_noise), totals.log_likelihood / totals.n_rows
+    return maximise(params, totals, rows.min_noise), totals.log_likelihood / totals.n_rows
 
 
 def expect_complete(params: LinearGaussianParams, given: Moments) -> Totals:
     """E-step from moments: every sum over rows is linear in the mean and the second moment."""
-    d, k = params.loadings.shape
+    d, n = len(params.offset), given.n_rows
     shift = (given.mean - params.offset)[None, :]
     about_offset = given.covariance + shift.T @ shift
     code = posterior(params, given.mean[None, :])
@@ -144,9 +156,8 @@ def expect_complete(params: LinearGaussianParams, given: Moments) -> Totals:
     gain = cov @ (params.loadings / params.noise_of_columns[:, None]).T  # E[h | x] = gain (x - b)
     mean_code = code.mean[0]
     second = cov + gain @ about_offset @ gain.T
-    codes = given.n_rows * _with_constant(second, mean_code)
+    codes = n * _with_constant(second, mean_code)
     cross = about_offset @ gain.T + jnp.outer(params.offset, mean_code)
-    n = given.n_rows
     quadratic = _trace_of_ratio(params, about_offset, gain)
     log_det = jnp.log(params.noise_of_columns).sum() - 2 * jnp.log(jnp.diag(code.root[0])).sum()
     return Totals(
@@ -187,7 +198,7 @@ def expect_incomplete(params: LinearGaussianParams, given: Incomplete) -> Totals
     return lax.scan(block, start, (given.x, given.observed, given.weight))[0]
 
 
-def maximise(params: LinearGaussianParams, totals: Totals, min_noise: float) -> LinearGaussianParams:
+def maximise(params: LinearGaussianParams, totals: Totals, min_noise: Array) -> LinearGaussianParams:
     """M-step: each column's regression on the code, its noise, then the expanded code put back to N(0, I)."""
     if totals.codes_seen.shape[0] == 1:
         weights = jnp.linalg.solve(totals.codes_seen[0], totals.cross.T).T

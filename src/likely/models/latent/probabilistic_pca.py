@@ -1,13 +1,12 @@
 """Probabilistic PCA: x = W h + b + e, h ~ N(0, I), e ~ N(0, σ² I), so p(x) = N(b, W Wᵀ + σ² I).
 
-Tipping and Bishop (1999): W = U (Λ - σ² I)^½ from the leading eigenvectors and eigenvalues of the covariance, σ² the mean
-of the eigenvalues left out; as σ → 0 the code becomes that of PCA. Cost: one pass over the rows and O(d³); with holes, or
-by EM, O(d² k) an iteration and O(d k²) for each row with holes.
+Tipping and Bishop (1999): W = U (Λ - σ² I)^½ from the leading eigenvectors and eigenvalues of the covariance, σ² the
+mean of the eigenvalues left out; as σ → 0 the code becomes that of PCA. Cost: one pass over the rows and O(d³); with
+holes, or by EM, O(d² k) an iteration and O(d k²) for each row with holes.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -22,7 +21,7 @@ from likely.model import FitRun
 from likely.models.latent.linear_gaussian import LinearGaussian, LinearGaussianParams, canonical
 from likely.models.latent.linear_gaussian_em import (
     Moments,
-    double_precision,
+    careful,
     em_step,
     fit_by_em,
     imputed_moments,
@@ -65,10 +64,10 @@ class ProbabilisticPCA(LinearGaussian):
 
     Attributes
     ----------
-    components_, mean_, noise_variance_ : Wᵀ (n_components, n_columns), b (n_columns,) and σ² (a number), in the columns'
-        units. The components are orthogonal, largest first, the largest loading of each positive.
+    components_, mean_, noise_variance_ : Wᵀ (n_components, n_columns), b (n_columns,) and σ² (a number), in the
+        columns' units. The components are orthogonal, largest first, the largest loading of each positive.
     n_iter_, converged_ : iterations (1 for the closed form), and whether they met `tol`.
-    history_ : "objective", the mean log-likelihood before each iteration (of EM; it never falls), or at the closed form.
+    history_ : "objective", the mean log-likelihood before each iteration of EM, never falling; or at the closed form.
 
     Examples
     --------
@@ -98,7 +97,7 @@ class ProbabilisticPCA(LinearGaussian):
         *,
         solver: str = "auto",
         max_iter: int = 500,
-        tol: float = 1e-5,
+        tol: float = 1e-3,
         min_noise: float = 1e-6,
         schema: Any = None,
         random_state: Any = None,
@@ -124,14 +123,16 @@ class ProbabilisticPCA(LinearGaussian):
         self._check_components()
         holes = bool(np.isnan(rows).any())
         if holes and self.solver == "closed":
-            raise ValueError("`solver` 'closed' needs complete rows, and some cells are NaN: use solver='auto' or 'em'.")
-        with double_precision():
-            given = imputed_moments(rows)
+            raise ValueError(
+                "`solver` 'closed' needs complete rows, and some cells are NaN: use solver='auto' or 'em'."
+            )
+        given = imputed_moments(rows)
+        with careful():
             result = at_maximum(given, self.n_components, self.min_noise)
             if holes or self.solver == "em":
                 start = result.params if holes else _spread_out(key, given, self.n_components)
-                step = partial(em_step, min_noise=self.min_noise)
-                result = fit_by_em(step, start, prepare(rows), max_iter=self.max_iter, tol=self.tol)
+                data = prepare(rows, self.min_noise)
+                result = fit_by_em(em_step, start, data, max_iter=self.max_iter, tol=self.tol)
         self._keep(result, rows)
         return to_working_precision(result.params)
 
