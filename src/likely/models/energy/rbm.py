@@ -199,12 +199,13 @@ class RBM(Model):
     def log_partition(self) -> LogSum:
         """Log Z of the machine in standard units: exact, or an estimate with the reverse one beside it.
 
-        A function of the fitted model alone, so it is computed once.
+        A function of the fitted model and of how it is to be measured, so it is computed once for each.
         """
-        kept = self.__dict__.get("_log_partition")
-        if kept is None or kept[0] is not self.params_:
-            kept = self._log_partition = (self.params_, self._answers().log_partition(self._key("evidence")))
-        return kept[1]
+        kept, effort = self.__dict__.get("_log_partition"), (self.n_ais_chains, self.n_temperatures, self.n_sweeps)
+        if kept is None or kept[0] is not self.params_ or kept[1] != effort:
+            found = self._answers().log_partition(self._key("evidence"))
+            kept = self._log_partition = (self.params_, effort, found)
+        return kept[2]
 
     def _evidence(self, rows, key):
         answers, log_z, holes = self._answers(), self.log_partition(), np.isnan(rows).any(axis=1)
