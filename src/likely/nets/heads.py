@@ -29,11 +29,17 @@ def n_locations(columns: Columns) -> int:
 
 
 def encoder_features(
-    columns: Columns, x: Float[Array, "*n d"], observed: Bool[Array, "*n d"] | None
+    columns: Columns,
+    x: Float[Array, "*n d"],
+    observed: Bool[Array, "*n d"] | None,
+    offset: Float[Array, " L"] | None = None,
 ) -> Float[Array, "*n L"]:
-    """What an encoder reads: x, one-hot categories, log(1 + count); 0 where unobserved."""
+    """What an encoder reads: x, one-hot categories, log(1 + count), less `offset`; 0 where unobserved."""
     x = x if observed is None else jnp.where(observed, x, 0)
-    return _join([_features_of(block, block.columns_of(x)) for block in columns.blocks])
+    features = _join([_features_of(block, block.columns_of(x)) for block in columns.blocks])
+    if offset is not None:
+        features = features - jnp.expand_dims(offset, tuple(range(x.ndim - 1)))
+    return features if observed is None else jnp.where(spread_locations(columns, observed), features, 0)
 
 
 def spread_locations(columns: Columns, per_column: Array) -> Array:

@@ -121,54 +121,49 @@ def log_importance_weights(
 
 
 def refine_posterior(
-    key: Key[Array, ""],
+    noise: Float[Array, "s k"],
     module: LatentModel,
     x: Float[Array, "n d"],
     observed: Bool[Array, "n d"] | None,
     *,
     n_steps: int,
-    n_samples: int = 8,
     learning_rate: float = 0.1,
 ) -> tuple[Float[Array, "n k"], Float[Array, "n k"]]:
-    """q(z | x) of each row improved by ascending the row's own bound from the encoder's proposal.
+    """q(z | x) of each row, improved by ascending the row's own bound from the encoder's answer.
 
-    Kim et al. (2018). An encoder has seen few patterns of unobserved cells, if any; this repairs its answer. Starts
-    from the prior where that is the better of the two, and returns the best q met on the way. Rows share their noise
-    and do not influence each other.
+    Kim et al. (2018). An encoder has seen few patterns of unobserved cells, if any; this repairs its answer. It starts
+    from the prior where that is the better of the two, and returns the best q met on the way. The bound is that of the
+    given noise, the same for all rows; rows do not influence each other.
     """
     encoded = module.posterior(x, observed)
-    half = jax.random.normal(key, ((n_samples + 1) // 2, encoded[0].shape[-1]), x.dtype)
-    noise = jnp.concatenate([half, -half])  # antithetic: the mean's gradient has no noise of first order
-    noise = jnp.broadcast_to(noise[None], (len(x), *noise.shape))
-
-    def bounds(q):
-        mean, log_std = q
-        return elbo_of(module, x, observed, mean, log_std, noise)[0]
-
-    def loss(q):
-        value = bounds(q)
-        return -value.sum(), value
-
-    start = _better(bounds, encoded, jax.tree.map(jnp.zeros_like, encoded))
+    spread = jnp.broadcast_to(noise[None], (len(x), *noise.shape))
     optimiser = optax.adam(optax.cosine_decay_schedule(learning_rate, n_steps, 0.1))
 
+    def loss(q):
+        value = elbo_of(module, x, observed, *q, noise=spread)[0]
+        return -value.sum(), value
+
     def body(carry, _):
-        q, moments, best, best_value = carry
+        q, moments, best, highest = carry
         (_, value), slope = jax.value_and_grad(loss, has_aux=True)(q)
-        best, best_value = _keep(value > best_value, q, best), jnp.maximum(value, best_value)
+        best, highest = _where(value > highest, q, best), jnp.maximum(value, highest)
         change, moments = optimiser.update(slope, moments)
-        return (optax.apply_updates(q, change), moments, best, best_value), None
+        return (optax.apply_updates(q, change), moments, best, highest), None
 
-    carry = (start, optimiser.init(start), start, jnp.full(len(x), -jnp.inf, x.dtype))
-    (last, _, best, _), _ = lax.scan(body, carry, None, length=n_steps)
-    return _better(bounds, last, best)
-
-
-def _better(bounds: Any, one: Any, other: Any) -> Any:
-    return _keep(bounds(one) > bounds(other), one, other)
+    prior = jax.tree.map(jnp.zeros_like, encoded)
+    first = _where(loss(encoded)[1] > loss(prior)[1], encoded, prior)
+    start = (first, optimiser.init(first), first, jnp.full(len(x), -jnp.inf, x.dtype))
+    (last, _, best, highest), _ = lax.scan(body, start, None, length=n_steps)
+    return _where(loss(last)[1] > highest, last, best)
 
 
-def _keep(choose: Array, one: Any, other: Any) -> Any:
+def antithetic_noise(key: Key[Array, ""], n: int, n_latent: int, dtype: Any) -> Float[Array, "n k"]:
+    """Standard normal noise in pairs of opposite sign: what is odd in it averages to exactly 0."""
+    half = jax.random.normal(key, (n // 2, n_latent), dtype)
+    return jnp.concatenate([half, -half])
+
+
+def _where(choose: Array, one: Any, other: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(choose[:, None], a, b), one, other)
 
 

@@ -27,13 +27,14 @@ from likely.model import FitRun, Model
 from likely.montecarlo.importance import Weighted, resample, weigh
 from likely.nets import ACTIVATIONS, MLP, encoder_features, location_mean, location_natural, log_density_at, n_locations
 from likely.nets.heads import spread_locations
-from likely.objectives.elbo import elbo_loss, log_importance_weights, negative_elbo, refine_posterior
+from likely.objectives.elbo import antithetic_noise, elbo_loss, log_importance_weights, negative_elbo, refine_posterior
 from likely.runtime import BLOCK_ROWS, by_blocks, float_dtype, sum_blocks
 from likely.training import TrainingConfig, train
 from likely.training.optimisers import SCHEDULES
 
 # A q narrower or wider than this is an encoder's answer to a row unlike any it has seen.
 _LOG_STD_LIMITS = (-10.0, 5.0)
+_REFINING_SAMPLES = 8
 
 
 class Autoencoder(eqx.Module):
@@ -57,12 +58,10 @@ class Autoencoder(eqx.Module):
         self, x: Float[Array, "n d"], observed: Bool[Array, "n d"] | None
     ) -> tuple[Float[Array, "n k"], Float[Array, "n k"]]:
         """Mean and log standard deviation of q(z | x)."""
-        features = encoder_features(self.columns, x, observed) - jax.lax.stop_gradient(self.offset)[None, :]
-        shift = None
-        if observed is not None:
-            # centred, so that an unobserved cell says "as usual"
-            features = jnp.where(spread_locations(self.columns, observed), features, 0)
-            shift = None if self.holes is None else (~observed).astype(x.dtype) @ self.holes.T
+        # centred, so that the 0 of an unobserved cell says "as usual"
+        features = encoder_features(self.columns, x, observed, jax.lax.stop_gradient(self.offset))
+        told = observed is not None and self.holes is not None
+        shift = (~observed).astype(x.dtype) @ self.holes.T if told else None
         mean, log_std = jnp.split(self.encoder(features, shift), 2, axis=-1)
         return mean, jnp.clip(log_std, *_LOG_STD_LIMITS)
 
@@ -88,7 +87,9 @@ def posterior(
     """q(z | x); of rows with unobserved cells refined by `n_refine` steps on their own bound."""
     if observed is None or n_refine == 0:
         return module.posterior(x, observed)
-    return refine_posterior(key, module, x, observed, n_steps=n_refine)
+    n_latent = module.decoder.layers[0].weight.shape[1]
+    noise = antithetic_noise(key, _REFINING_SAMPLES, n_latent, x.dtype)
+    return refine_posterior(noise, module, x, observed, n_steps=n_refine)
 
 
 @eqx.filter_jit
