@@ -1,0 +1,76 @@
+"""The table of models that the contract is checked on: every registered model, small and quick to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+
+import likely
+from likely import registry
+
+# Hyper-parameters that make a model small; a model that is not named here is used with its defaults.
+SMALL: dict[str, dict] = {
+    "Mixture": {"n_components": 3, "n_init": 2, "max_iter": 30},
+    "ProbabilisticPCA": {"n_components": 2},
+    "FactorAnalysis": {"n_components": 2, "max_iter": 50},
+    "RBM": {"n_components": 5, "n_epochs": 3, "n_chains": 20},
+    "VAE": {"n_components": 2, "hidden": (8,), "n_epochs": 3, "n_importance": 2000},
+}
+
+NAMES = [entry.class_name for entry in registry.ENTRIES]
+
+
+def small(name: str, **changes) -> likely.Model:
+    """A small model of that name, with a seed."""
+    parameters = {"random_state": 0} | SMALL.get(name, {}) | changes
+    return registry.model_class(name)(**parameters)
+
+
+def is_real_only(name: str) -> bool:
+    return registry.model_class(name)._real_only
+
+
+def binary_rows(seed: int, n: int = 120, holes: float = 0.0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 2, (n, 1))
+    rows = (rng.random((n, 6)) < 0.15 + 0.7 * group).astype(np.float64)
+    return with_holes(rng, rows, holes)
+
+
+def real_rows(seed: int, n: int = 120, holes: float = 0.0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, 2)) @ rng.normal(size=(2, 6)) + 0.3 * rng.normal(size=(n, 6))
+    return with_holes(rng, rows * [1, 10, 0.1, 1, 5, 1] + [0, 2000, 0, -3, 0, 1], holes)
+
+
+def with_holes(rng: np.random.Generator, rows: np.ndarray, share: float) -> np.ndarray:
+    """Some cells unobserved, at least one cell of each row kept."""
+    erased = rng.random(rows.shape) < share
+    erased[np.arange(len(rows)), rng.integers(0, rows.shape[1], len(rows))] = False
+    return np.where(erased, np.nan, rows)
+
+
+def mixed_frame(seed: int, n: int = 120, holes: float = 0.2) -> pl.DataFrame:
+    """Every kind of column, with holes."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 2, n)
+    columns = {
+        "height": rng.normal(170 + 10 * group, 5),
+        "smokes": (rng.random(n) < 0.2 + 0.5 * group).astype(int),
+        "city": np.array(["Ulm", "Rome", "Oslo"])[rng.integers(0, 2 + group)],
+        "visits": rng.poisson(1 + 3 * group),
+    }
+    present = {name: rng.random(n) >= holes for name in columns}
+    return pl.DataFrame(
+        {
+            name: [cell.item() if there else None for cell, there in zip(cells, present[name], strict=True)]
+            for name, cells in columns.items()
+        }
+    )
+
+
+def rows_for(name: str) -> Callable[..., np.ndarray]:
+    """Rows of a kind that the model is made for."""
+    return real_rows if is_real_only(name) else binary_rows
