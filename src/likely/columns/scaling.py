@@ -6,12 +6,16 @@ variables costs log p(x) the logarithm of the scale for each observed real cell.
 
 from __future__ import annotations
 
+import math
+import tempfile
 from dataclasses import dataclass
 
 import numpy as np
 
 from likely.columns.columns import Columns
 from likely.schema import blocks
+
+SPILL_BYTES = 2 << 30  # rows in standard units that are larger than this go to a temporary file
 
 
 @dataclass(frozen=True)
@@ -42,9 +46,12 @@ class Scaling:
 
     def apply(self, rows: np.ndarray, dtype: np.dtype) -> np.ndarray:
         """Rows in standard units; the rows themselves when nothing changes."""
-        if self.is_identity:
-            return rows.astype(dtype, copy=False)
-        return ((np.asarray(rows, dtype=np.float64) - self.offset) / self.scale).astype(dtype)
+        if self.is_identity and rows.dtype == dtype:
+            return rows
+        out = _allocate(rows.shape, dtype)
+        for start, block in blocks(rows):
+            out[start : start + len(block)] = (block.astype(np.float64) - self.offset) / self.scale
+        return out
 
     def invert(self, rows: np.ndarray) -> np.ndarray:
         """Rows in the user's units."""
@@ -57,6 +64,14 @@ class Scaling:
     @property
     def is_identity(self) -> bool:
         return bool((self.offset == 0).all() and (self.scale == 1).all())
+
+
+def _allocate(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Room for rows: in memory, or in a nameless temporary file that goes with the array."""
+    if math.prod(shape) * np.dtype(dtype).itemsize <= SPILL_BYTES:
+        return np.empty(shape, dtype)
+    with tempfile.TemporaryFile() as file:
+        return np.memmap(file, dtype=dtype, shape=shape)
 
 
 def _moments(rows: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
