@@ -286,7 +286,7 @@ def fingerprint(rows: np.ndarray) -> str:
     digest = blake2b(str(rows.shape).encode(), digest_size=8)
     step = max(1, _HASHED_CELLS // max(1, rows.shape[1]))
     for start in range(0, len(rows), step):
-        block = rows[start : start + step].astype(np.float64)
+        block = rows[start : start + step].astype(np.float64, order="C")
         np.copyto(block, np.nan, where=np.isnan(block))
         block += 0.0  # -0.0 becomes 0.0
         digest.update(block.data)
