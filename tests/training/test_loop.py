@@ -58,9 +58,9 @@ def test_history_has_the_means_of_each_epoch():
 
 def test_short_epochs_share_a_span_without_a_trace():
     """More epochs than one span holds, and not a multiple of it."""
-    config = TrainingConfig(n_epochs=300, batch_size=1, optimizer="sgd", learning_rate=1.0)
+    config = TrainingConfig(n_epochs=700, batch_size=1, optimizer="sgd", learning_rate=1.0)
     history = train(jnp.zeros(1), drift, np.zeros((2, 1)), config=config, key=jax.random.key(0)).history
-    assert history["place"] == [2 * epoch + 0.5 for epoch in range(300)]
+    assert history["place"] == [2 * epoch + 0.5 for epoch in range(700)]
 
 
 def everything(**options):

@@ -19,7 +19,8 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float
 
-SHORT_SPAN = 128  # steps: epochs shorter than this share a span
+SHORT_SPAN = 1024  # steps: epochs shorter than this share a span
+_ORDER_BYTES = 16 << 20  # unless the order of their rows would take more than this
 _BLOCKS_IN_BUDGET = 4  # a block as read, without its NaN, its mask, and the one before on the device
 _HASHED_BYTES = 64 << 20
 
@@ -115,7 +116,8 @@ class Feed:
     def _epochs_per_span(self, aligned: int | None) -> int:
         if self.blocks.n_blocks > 1:
             return 1
-        most = min(self.n_epochs, math.ceil(SHORT_SPAN / self.steps_per_epoch))
+        fitting = max(1, _ORDER_BYTES // (4 * self.steps_per_epoch * self.batch_size))
+        most = min(self.n_epochs, math.ceil(SHORT_SPAN / self.steps_per_epoch), SHORT_SPAN if self.whole else fitting)
         return most if aligned is None else max(k for k in range(1, min(most, aligned) + 1) if aligned % k == 0)
 
     def span(self, index: int) -> Span:

@@ -62,7 +62,7 @@ def diagnose(
 
 def _look(program: Program) -> Any:
     @jax.jit
-    def look(carry: Carry, inputs: Inputs, data: Batch, order: Array, number: int) -> tuple[Array, Any, Any]:
+    def look(carry: Carry, inputs: Inputs, data: Batch, order: Array, number: int | Array) -> tuple[Array, Any, Any]:
         loss_of, optimiser, _ = parts(program, carry, inputs, select(program, data, order, jnp.asarray(number)))
         (loss, _), gradient = jax.value_and_grad(loss_of, has_aux=True)(carry.params)
         updates, _ = optimiser.update(

@@ -15,7 +15,7 @@ from likely.training.batches import place
 from likely.training.plan import Plan
 from likely.training.program import Carry
 
-History = dict[str, list[float]]
+History = dict[str, list[int | float]]
 
 
 @dataclass(frozen=True)

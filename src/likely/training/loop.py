@@ -28,7 +28,7 @@ from likely.training.progress import Silent, current_reporter
 from likely.training.validation import Validator
 
 SEGMENT_SECONDS = 0.75  # long beside the cost of a call, short for someone who presses Ctrl-C
-FIRST_STEPS = 8
+FIRST_STEPS = 1  # of which the first waits for the compiler, the second is timed
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class _Trainer:
         """The history with the epochs of a span; its seconds are shared out evenly among them."""
         old, n = self.journal.history, span.n_epochs
         last, now = (old["seconds"] or [0.0])[-1], time.perf_counter() - self.began
-        new: dict[str, list[float]] = {
+        new: History = {
             "epoch": list(range(span.epoch + 1, span.epoch + n + 1)),
             "seconds": np.linspace(last, now, n + 1)[1:].tolist(),
             "valid": [float("nan")] * n,

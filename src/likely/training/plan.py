@@ -14,7 +14,7 @@ from jaxtyping import Array
 from likely.training.batches import Feed, device_mesh, place
 from likely.training.config import TrainingConfig
 from likely.training.interface import outline, prepare
-from likely.training.program import Carry, Inputs, Program, comparable, first_state, layout, split
+from likely.training.program import Carry, Inputs, Numbers, Program, comparable, first_state, layout, split
 from likely.training.validation import Validator
 
 
@@ -50,7 +50,7 @@ class Plan:
         """The trainable arrays that are validated and returned."""
         return carry.averaged if self.program.averages else carry.params
 
-    def first_carry(self, numbers: dict[str, float]) -> Carry:
+    def first_carry(self, numbers: Numbers) -> Carry:
         """The carry before the first step."""
         return Carry(
             params=self.params,

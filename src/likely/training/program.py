@@ -12,7 +12,7 @@ donated.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from jaxtyping import Array, Bool, Float, Int
 from likely.training.batches import Batch
 from likely.training.optimisers import OptimiserSpec, make_optimiser
 
+Numbers = Mapping[str, float | Array]  # given as numbers, seen as arrays inside a program
 # Streams of the run's key. The order of rows has one of its own, made in NumPy.
 STEPS, VALIDATION = 0, 1
 
@@ -48,7 +49,7 @@ class Inputs(eqx.Module):
 
     arrays: Any
     key: Array
-    numbers: dict[str, float]
+    numbers: Numbers
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def comparable(function: Any) -> Any:
 def run(program: Program) -> Callable[[Carry, Inputs, Batch, Array, int, int], Carry]:
     """The compiled (carry, inputs, data, order, start, stop) -> carry."""
 
-    def steps(carry: Carry, inputs: Inputs, data: Batch, order: Array, start: int, stop: int) -> Carry:
+    def steps(carry: Carry, inputs: Inputs, data: Batch, order: Array, start: int | Array, stop: int | Array) -> Carry:
         def go_on(position: tuple[Array, Carry]) -> Array:
             return (position[0] < stop) & position[1].ok
 
@@ -118,10 +119,10 @@ def run(program: Program) -> Callable[[Carry, Inputs, Batch, Array, int, int], C
 
 
 @functools.lru_cache(maxsize=32)
-def first_state(spec: OptimiserSpec) -> Callable[[Any, dict[str, float]], Any]:
+def first_state(spec: OptimiserSpec) -> Callable[[Any, Numbers], Any]:
     """The compiled (params, numbers) -> state of the optimiser before the first step."""
 
-    def init(params: Any, numbers: dict[str, float]) -> Any:
+    def init(params: Any, numbers: Numbers) -> Any:
         state = make_optimiser(spec, numbers).init(params)
         # of definite types, as the loop returns them: else the second segment would compile again
         return jax.tree.map(lambda a: lax.convert_element_type(a, a.dtype), state)
@@ -202,7 +203,7 @@ def _average(carry: Carry, params: Any, log_decay: Any) -> Any:
 def validation(program: ValidationProgram) -> Callable[[Any, Inputs, Batch, int], Array]:
     """The compiled (params, inputs, data, block) -> (n_batches,) weighted sums of the rows' losses."""
 
-    def sums(params: Any, inputs: Inputs, data: Batch, block: int) -> Array:
+    def sums(params: Any, inputs: Inputs, data: Batch, block: int | Array) -> Array:
         key = jax.random.fold_in(jax.random.fold_in(inputs.key, VALIDATION), block)
         rest, validate = join(inputs.arrays, program.static)
         module = eqx.combine(params, rest)
