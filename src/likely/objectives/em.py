@@ -57,7 +57,7 @@ def run_em(
         rise = trace[i - 1] - trace[i - 2]
         return (i < stop) & ((i < 2) | ~(rise < tol))
 
-    _, value_shape = jax.eval_shape(step, params, data)
+    _, value_shape = eqx.filter_eval_shape(step, params, data)
     start = (arrays, jnp.full(max_iter, jnp.nan, value_shape.dtype), jnp.array(0))
     arrays, trace, n_iter = lax.while_loop(unfinished, body, start)
     converged = (n_iter >= 2) & (trace[n_iter - 1] - trace[n_iter - 2] < tol)

@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from likely.models.latent.linear_gaussian import LinearGaussianParams, canonical, log_prob, posterior
 from likely.objectives.em import EMResult, run_em
 from likely.runtime import BLOCK_ROWS, float_dtype
+from likely.schema import blocks
 
 
 class Moments(eqx.Module):
@@ -92,20 +93,21 @@ def to_working_precision(params: LinearGaussianParams) -> LinearGaussianParams:
 
 
 def moments(rows: np.ndarray) -> Moments:
-    """Number, mean and covariance of complete rows, in float64, a block of rows at a time."""
+    """Number, mean and covariance of rows, in float64, by blocks so that a memory map is never held whole.
+
+    A hole counts as its column's mean: with holes these are not the rows' moments but a place to start from.
+    """
     n, d = rows.shape
-    mean = np.mean(rows, axis=0, dtype=np.float64)
-    covariance = np.zeros((d, d))
-    for start in range(0, n, 4096):
-        centred = rows[start : start + 4096] - mean
-        covariance += centred.T @ centred
-    return Moments(*_arrays(float(n), mean, covariance / n))
-
-
-def imputed_moments(rows: np.ndarray) -> Moments:
-    """Moments with each hole filled by its column's mean: a place to start from, exact when there are no holes."""
-    holes = np.isnan(rows)
-    return moments(np.where(holes, np.nanmean(rows, axis=0, dtype=np.float64), rows) if holes.any() else rows)
+    total, count, products = np.zeros(d), np.zeros(d), np.zeros((d, d))
+    for _, block in blocks(rows):
+        total += np.nansum(block, axis=0, dtype=np.float64)
+        count += len(block) - np.isnan(block).sum(axis=0)
+    mean = total / np.maximum(count, 1)
+    for _, block in blocks(rows):
+        centred = block - mean
+        np.copyto(centred, 0.0, where=np.isnan(centred))
+        products += centred.T @ centred
+    return Moments(*_arrays(float(n), mean, products / n))
 
 
 def prepare(rows: np.ndarray, min_noise: float) -> Rows:

@@ -24,8 +24,8 @@ from likely.models.latent.linear_gaussian_em import (
     careful,
     em_step,
     fit_by_em,
-    imputed_moments,
     mean_log_prob,
+    moments,
     prepare,
     to_working_precision,
 )
@@ -77,7 +77,7 @@ class ProbabilisticPCA(LinearGaussian):
     >>> rows = code * [3.0, 4.0, 0.0] + rng.normal(size=(2000, 3))      # a line in space, unit noise around it
     >>> model = ProbabilisticPCA(n_components=1).fit(rows)
     >>> model.components_.round(1), round(model.noise_variance_, 1)
-    (array([[ 3.,  4., -0.]]), 1.0)
+    (array([[3., 4., 0.]]), 1.0)
     """
 
     _scaling = "common"
@@ -126,7 +126,7 @@ class ProbabilisticPCA(LinearGaussian):
             raise ValueError(
                 "`solver` 'closed' needs complete rows, and some cells are NaN: use solver='auto' or 'em'."
             )
-        given = imputed_moments(rows)
+        given = moments(rows)
         with careful():
             result = at_maximum(given, self.n_components, self.min_noise)
             if holes or self.solver == "em":
