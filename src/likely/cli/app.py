@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from typing import Annotated, Any
 
 import typer
@@ -20,7 +21,9 @@ class Commands(TyperGroup):
     def main(self, *args: Any, **extra: Any) -> Any:
         extra["standalone_mode"] = False
         try:
-            code = super().main(*args, **extra)
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
+                code = super().main(*args, **extra)
         except Exception as error:
             if os.environ.get("LIKELY_DEBUG"):
                 raise
@@ -37,6 +40,10 @@ def fail(error: Exception) -> int:
         text = f"{type(error).__name__}: {text} (LIKELY_DEBUG=1 shows where)"
     typer.echo(f"likely: error: {' '.join(text.split())}", err=True)
     return BAD_INPUT if bad_input else FAILED
+
+
+def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
+    typer.echo(f"likely: warning: {' '.join(str(message).split())}", err=True)
 
 
 def _version(asked: bool) -> None:

@@ -91,7 +91,7 @@ def forest(entries: Sequence[Entry], colours: dict[str, str], title: str) -> str
         low, high = _finite_range(entries)
         room = high - low
         for place, entry in enumerate(entries):
-            _forest_row(axes, entry, place, colours[entry.name], high + 0.06 * room)
+            _forest_row(axes, entry, place, colours[entry.name], (low - 0.04 * room, high + 0.06 * room))
         axes.set_xlim(low - 0.04 * room, high + 0.34 * room)
         axes.set_ylim(len(entries) - 0.4, -0.6)
         axes.set_yticks(range(len(entries)), [entry.name for entry in entries])
@@ -103,17 +103,24 @@ def forest(entries: Sequence[Entry], colours: dict[str, str], title: str) -> str
     return picture.svg
 
 
-def _forest_row(axes: Axes, entry: Entry, place: int, colour: str, edge: float) -> None:
+def _forest_row(axes: Axes, entry: Entry, place: int, colour: str, edges: tuple[float, float]) -> None:
     low, high = entry.evidence.interval()  # type: ignore[union-attr]
-    axes.plot([max(low, -1e300), min(high, edge)], [place, place], color=colour, lw=1.4, solid_capstyle="butt")
+    axes.plot(np.clip([low, high], *edges), [place, place], color=colour, lw=1.4, solid_capstyle="butt")
     if math.isfinite(entry.lower) and math.isfinite(entry.upper):
         axes.plot([entry.lower, entry.upper], [place, place], color=colour, lw=6, alpha=0.35, solid_capstyle="butt")
-    if math.isinf(high):
-        axes.plot([edge], [place], marker=">", color=colour, ms=5)
+    for end, edge, mark in ((low, edges[0], "<"), (high, edges[1], ">")):
+        if math.isinf(end):
+            axes.plot([edge], [place], marker=mark, color=colour, ms=5)
     mark = {"exact": "o", "lower": "D", "estimate": "s", "upper": "D"}[entry.kind]
     axes.plot([entry.mean], [place], marker=mark, color=colour, ms=7)
     axes.annotate(
-        evidence(entry), (edge, place), xytext=(12, 0), textcoords="offset points", va="center", color=INK, fontsize=9
+        evidence(entry),
+        (edges[1], place),
+        xytext=(12, 0),
+        textcoords="offset points",
+        va="center",
+        color=INK,
+        fontsize=9,
     )
 
 
@@ -175,18 +182,25 @@ def _curves(history: dict[str, list[float]]) -> dict[str, tuple[str, Any, Any]]:
             continue
         at = lists[time] if time and len(lists[time]) == len(values) else np.arange(1, len(values) + 1)
         out[key] = (time or "iteration", at, values)
-    first = [key for key in ("loss", "valid") if key in out] or list(out)[:1]
-    return {key: out[key] for key in first}
+    shown = {key: out[key] for key in [key for key in ("loss", "valid") if key in out] or list(out)[:1]}
+    for key, values in lists.items():  # a loss that has a name of its own goes by that
+        if "loss" in shown and key != "loss" and np.array_equal(values, lists["loss"]):
+            shown = {key: shown["loss"]} | {k: v for k, v in shown.items() if k != "loss"}
+            break
+    return shown
 
 
 def _curve_panel(axes: Axes, name: str, curves: dict[str, tuple[str, Any, Any]], colour: str) -> None:
     for place, (label, (unit, at, values)) in enumerate(curves.items()):
         seen = np.isfinite(values)
         at, values = at[seen], values[seen]
-        axes.plot(at, values, color=colour, lw=1.6, ls="-" if place == 0 else (0, (3, 1.5)))
+        smooth = _running_mean(values)
+        if smooth is not values:
+            axes.plot(at, values, color=colour, lw=0.8, alpha=0.35)
+        axes.plot(at, smooth, color=colour, lw=1.6, ls="-" if place == 0 else (0, (3, 1.5)))
         words = {"valid": "validation", "log_likelihood": "log-likelihood"}.get(label, label.replace("_", " "))
         axes.annotate(
-            words, (at[-1], values[-1]), xytext=(4, 0), textcoords="offset points", va="center", color=MUTED, fontsize=8
+            words, (at[-1], smooth[-1]), xytext=(4, 0), textcoords="offset points", va="center", color=MUTED, fontsize=8
         )
         axes.set_xlabel(unit)
     late = np.concatenate([values[len(values) // 20 :] for _, _, values in curves.values()])
@@ -196,3 +210,13 @@ def _curve_panel(axes: Axes, name: str, curves: dict[str, tuple[str, Any, Any]],
     axes.margins(x=0.16)
     axes.set_title(name)
     axes.grid(axis="y")
+
+
+def _running_mean(values: np.ndarray) -> np.ndarray:
+    """Long noisy curves averaged over a twentieth of their length; others as they are."""
+    steps = np.abs(np.diff(values))
+    if len(values) < 60 or steps.sum() < 4 * (values.max() - values.min()):
+        return values
+    width = len(values) // 20
+    padded = np.pad(values, (width // 2, width - 1 - width // 2), mode="edge")
+    return np.convolve(padded, np.full(width, 1 / width), mode="valid")

@@ -60,7 +60,8 @@ figcaption small{{font-weight:400;font-size:13px}}
 overflow-x:auto}}
 .chart svg{{width:100%;height:auto;display:block}}
 .grids{{display:grid;grid-template-columns:repeat(auto-fill,minmax(225px,1fr));gap:22px 20px;margin:14px 0}}
-img.pixels{{image-rendering:pixelated;width:100%;display:block;border-radius:6px}}
+img.pixels{{image-rendering:pixelated;width:100%;display:block;background:var(--line);border:1px solid var(--line);
+border-radius:4px}}
 .strips{{display:grid;grid-template-columns:170px 1fr;gap:8px 16px;align-items:center;margin:14px 0}}
 .strips .label{{font-size:14px;font-weight:600;line-height:1.3}}
 .strips .label small{{display:block;font-weight:400;color:var(--muted)}}

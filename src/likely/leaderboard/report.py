@@ -45,9 +45,11 @@ def report(board: Leaderboard) -> str:
 
 
 def _head(board: Leaderboard) -> str:
+    best = 0 if board.best is None else board.names.index(board.best.name)
+    edge = name_for_css(colour(best))
     return (
         f"<header><h1>How likely is {escape(board.name)}?</h1><p class='sub'>{escape(_about(board))}</p>"
-        f"<p class='verdict'>{escape(verdict(board))}</p></header>"
+        f"<p class='verdict' style='border-color:{edge}'>{escape(verdict(board))}</p></header>"
     )
 
 
@@ -72,7 +74,7 @@ def _leaderboard(board: Leaderboard, colours: dict[str, str]) -> str:
     )
     rows = "".join(_ranked_row(entry, board, colours[entry.name]) for entry in board.ranked)
     rows += "".join(_apart_row(entry, colours[entry.name]) for entry in board.apart)
-    legend = "<br>".join(escape(line) for line in LEGEND)
+    legend = "<br>".join(escape(line.replace("   ", " · ")) for line in LEGEND[:2])  # badges say what the third says
     table = f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
     return f"<section><h2>Leaderboard</h2><div class='scroll'>{table}</div><p class='note'>{legend}</p></section>"
 

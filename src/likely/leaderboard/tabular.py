@@ -182,7 +182,7 @@ def _error_table(totals: dict[str, probes.Scores], missing: dict[str, str], colo
 def _figure(value: float, text: str, best: bool) -> str:
     if math.isnan(value):
         return "<td class='n'>–</td>"
-    return f"<td class='n'>{f'<b>{text}</b>' if best else text}</td>"
+    return f"<td class='n'>{f'<strong>{text}</strong>' if best else text}</td>"
 
 
 def _error_chart(by_column: dict[str, list], schema: Schema, colours: dict[str, str]) -> str:
