@@ -11,6 +11,7 @@ from __future__ import annotations
 import abc
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -54,7 +55,7 @@ def posterior(
     projected = z @ V
     if observed is None:
         return Posterior(projected @ root[0] @ root[0].T, root)
-    return Posterior(jnp.einsum("nij,nkj,nk->ni", root, root, projected), root)
+    return Posterior(jnp.einsum("nij,nj->ni", root, jnp.einsum("nij,ni->nj", root, projected)), root)
 
 
 def log_prob(
@@ -65,8 +66,8 @@ def log_prob(
     code = posterior(params, x, observed)
     log_noise = jnp.log(params.noise_of_columns)
     residual = z - (code.mean @ V.T if observed is None else jnp.where(observed, code.mean @ V.T, 0))
-    # zᵀ(I + V Vᵀ)⁻¹z is the least value over h of |z - V h|² + |h|². Written so it is a sum of positive terms, and an
-    # error in h is felt in second order: float32 suffices where Woodbury's difference would cancel.
+    # zᵀ(I + V Vᵀ)⁻¹z is the least value over h of |z - V h|² + |h|². Written so it is a sum of positive terms and feels
+    # an error in h only in second order, where Woodbury's difference would cancel.
     quadratic = (residual**2).sum(axis=1) + (code.mean**2).sum(axis=1)
     log_det_precision = -2 * jnp.log(jnp.diagonal(code.root, axis1=1, axis2=2)).sum(axis=1)
     if observed is None:
@@ -205,15 +206,24 @@ class LinearGaussian(Model):
         shift = self.scaling_.log_jacobian((~np.isnan(rows)).mean(axis=0, keepdims=True))[0]
         self.history_["objective"] = (np.asarray(result.objective)[: self.n_iter_] + shift).tolist()
 
+    def _by_rows(self, function: Callable[..., Any], rows: np.ndarray) -> Any:
+        """function(params, x, observed) of every row, in float64.
+
+        A row's precision matrix adds terms of size 1/noise to ones of size 1. With noise a millionth of the variance
+        and half of the cells unobserved, float32 puts its evidence off by up to 0.1 nats.
+        """
+        with jax.enable_x64(True):
+            params = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf), jnp.float64), self.params_)
+            return by_blocks(lambda x, observed: function(params, x, observed), rows)
+
     def _evidence(self, rows, key):
-        values = by_blocks(lambda x, observed: _log_prob(self.params_, x, observed), rows)
-        return Evidence.exact(values, method="closed form")
+        return Evidence.exact(self._by_rows(_log_prob, rows), method="closed form")
 
     def _sample(self, key, n):
         return sample(key, self.params_, n)
 
     def _condition(self, rows, key):
-        mean, variance = by_blocks(lambda x, observed: _conditional_moments(self.params_, x, observed), rows)
+        mean, variance = self._by_rows(_conditional_moments, rows)
 
         def draw(key: jax.Array, n: int) -> np.ndarray:
             keys = (jax.random.fold_in(key, block) for block in itertools.count())
@@ -223,7 +233,7 @@ class LinearGaussian(Model):
         return ConditionalParts(_statistics(mean, variance), draw)
 
     def _encode(self, rows, key):
-        return by_blocks(lambda x, observed: _posterior_mean(self.params_, x, observed), rows)
+        return self._by_rows(_posterior_mean, rows)
 
     def _decode(self, codes):
         mean = reconstruct(self.params_, jnp.asarray(codes, float_dtype()))
@@ -233,7 +243,7 @@ class LinearGaussian(Model):
         return self._decode(self._encode(rows, key))
 
 
-def _statistics(mean: Any, variance: Any) -> Array:
+def _statistics(mean: Any, variance: Any) -> np.ndarray:
     """Expected (x, x²) of every column, side by side as the columns lay them out."""
-    mean = jnp.asarray(mean)
-    return jnp.stack([mean, mean**2 + variance], axis=-1).reshape(len(mean), -1)
+    mean = np.asarray(mean, np.float64)  # x² - mean² must leave small variances
+    return np.stack([mean, mean**2 + np.asarray(variance)], axis=-1).reshape(len(mean), -1)
