@@ -66,10 +66,11 @@ def test_resampling_follows_the_weights(global_random_seed):
     with np.errstate(divide="ignore"):
         log_weights = jnp.asarray(np.log(weights), jnp.float32)
     noise_key = jax.random.key(9)
-    drawn = np.asarray(resample(jax.random.key(global_random_seed), noise_key, log_weights, 4000, 1))[..., 0]
+    many = jnp.repeat(log_weights, 4000, axis=0)
+    drawn = np.asarray(resample(jax.random.key(global_random_seed), noise_key, many, 1)).reshape(2, 4000)
     values = np.asarray(shared_noise(noise_key, 0, 1, jnp.float32))[:4, 0]
     for row, law in enumerate(weights):
-        counts = np.array([(drawn[:, row] == value).sum() for value in values])
+        counts = np.array([(drawn[row] == value).sum() for value in values])
         assert counts.sum() == 4000
         assert counts[law == 0].sum() == 0
         assert stats.chisquare(counts[law > 0], 4000 * law[law > 0]).pvalue > 1e-5

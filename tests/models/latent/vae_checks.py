@@ -15,9 +15,8 @@ def check_evidence_by_quadrature(evidence, exact):
     assert error.max() < 0.5  # a check that any answer passes is none
 
 
-def check_conditional_mean(mean, evidence, expected, rows):
+def check_conditional_mean(mean, expected, rows):
     """Self-normalised averages over 2000 samples are right to a few times the error that their weights allow."""
-    del evidence
     holes = np.isnan(rows)
     difference = np.asarray(mean)[holes] - expected[holes]
     # cells are in [0, 1], so a standard deviation is at most 1/2; q fits well enough for 2000 samples to be worth 500

@@ -54,14 +54,20 @@ class Autoencoder(eqx.Module):
     offset: Float[Array, " L"]
     columns: Columns = eqx.field(static=True)
 
+    @property
+    def n_latent(self) -> int:
+        """Number k of latents."""
+        return self.decoder.layers[0].weight.shape[1]
+
     def posterior(
         self, x: Float[Array, "n d"], observed: Bool[Array, "n d"] | None
     ) -> tuple[Float[Array, "n k"], Float[Array, "n k"]]:
         """Mean and log standard deviation of q(z | x)."""
         # centred, so that the 0 of an unobserved cell says "as usual"
         features = encoder_features(self.columns, x, observed, jax.lax.stop_gradient(self.offset))
-        told = observed is not None and self.holes is not None
-        shift = (~observed).astype(x.dtype) @ self.holes.T if told else None
+        shift = None
+        if observed is not None and self.holes is not None:
+            shift = (~observed).astype(x.dtype) @ self.holes.T
         mean, log_std = jnp.split(self.encoder(features, shift), 2, axis=-1)
         return mean, jnp.clip(log_std, *_LOG_STD_LIMITS)
 
@@ -87,8 +93,7 @@ def posterior(
     """q(z | x); of rows with unobserved cells refined by `n_refine` steps on their own bound."""
     if observed is None or n_refine == 0:
         return module.posterior(x, observed)
-    n_latent = module.decoder.layers[0].weight.shape[1]
-    noise = antithetic_noise(key, _REFINING_SAMPLES, n_latent, x.dtype)
+    noise = antithetic_noise(key, _REFINING_SAMPLES, module.n_latent, x.dtype)
     return refine_posterior(noise, module, x, observed, n_steps=n_refine)
 
 
@@ -115,19 +120,23 @@ def weigh_rows(
         return log_weights, module.mean(z) if conditional else None
 
     weighted = weigh(
-        noise_key, sampler, n_samples=n_importance, n_latent=mean.shape[1], dtype=x.dtype, keep_weights=conditional
+        noise_key, sampler, n_samples=n_importance, n_latent=module.n_latent, dtype=x.dtype, keep_weights=conditional
     )
     return weighted, (mean, log_std)
 
 
 @eqx.filter_jit
-def _draw(key, noise_key, module, log_weights, q, n):
-    """Rows for each q and its weights, n of them, by resampling latents and then drawing the columns: (rows, n, d)."""
-    mean, log_std = q
-    choose_key, column_key = jax.random.split(key)
-    noise = resample(choose_key, noise_key, log_weights, n, mean.shape[1])
-    z = mean[None] + jnp.exp(log_std)[None] * noise
-    return jnp.swapaxes(module.sample(column_key, z), 0, 1)
+def _draw(key: Array, noise_key: Array, module: Autoencoder, log_weights: Array, mean: Array, log_std: Array) -> Array:
+    """A row for each q and its weights: a latent resampled by weight, then the columns."""
+    latent_key, column_key = jax.random.split(key)
+    noise = resample(latent_key, noise_key, log_weights, mean.shape[1])
+    return module.sample(column_key, mean + jnp.exp(log_std) * noise)
+
+
+@eqx.filter_jit
+def _draw_new(key: Array, module: Autoencoder, n: int) -> Array:
+    latent_key, column_key = jax.random.split(key)
+    return module.sample(column_key, jax.random.normal(latent_key, (n, module.n_latent), module.offset.dtype))
 
 
 @eqx.filter_jit
@@ -146,6 +155,40 @@ def _totals(x, observed, weight, columns):
     seen = jnp.ones_like(x) if observed is None else observed.astype(x.dtype)
     features = encoder_features(columns, x, observed)
     return weight @ columns.statistics(x, observed), weight @ features, weight @ seen
+
+
+def first_module(
+    key: Key[Array, ""], columns: Columns, n_latent: int, hidden: tuple[int, ...], activation: str, reads_holes: bool
+) -> Autoencoder:
+    """Networks before training; the encoder starts near the prior."""
+    encoder_key, decoder_key = jax.random.split(key)
+    n_cells, dtype = n_locations(columns), float_dtype()
+    encoder = MLP(encoder_key, n_cells, 2 * n_latent, hidden=hidden, activation=activation, output_gain=0.1)
+    decoder = MLP(decoder_key, n_latent, n_cells, hidden=hidden[::-1], activation=activation)
+    return Autoencoder(
+        encoder=encoder,
+        decoder=decoder,
+        holes=jnp.zeros((encoder.n_first, columns.n_columns), dtype) if reads_holes else None,
+        log_scale=jnp.zeros(len(columns.real_places), dtype),
+        offset=jnp.zeros(n_cells, dtype),
+        columns=columns,
+    )
+
+
+@eqx.filter_jit
+def _centred_module(statistics: Array, features: Array, seen: Array, *args: Any) -> Autoencoder:
+    """The first module, its decoder starting at the columns' own means: training starts from `Independent`.
+
+    The sums are those of `_totals`.
+    """
+    module = first_module(*args)
+    columns = module.columns
+    # half a row of each outcome keeps what was never seen possible
+    natural = columns.natural((statistics + 0.5) / (columns.spread(seen) + 1.0))
+    is_real = np.isin(columns.column_of, columns.real_places)
+    location = jnp.where(is_real, 0, natural)[~columns.is_quadratic]  # in standard units real means are 0
+    offset = features / jnp.maximum(spread_locations(columns, seen), 1)
+    return eqx.tree_at(lambda m: (m.decoder.layers[-1].bias, m.offset), module, (location, offset))
 
 
 class VAE(Model):
@@ -252,30 +295,20 @@ class VAE(Model):
         self.random_state = random_state
 
     def _init(self, key, columns):
-        encoder_key, decoder_key = jax.random.split(key)
-        n_cells, n_real, dtype = n_locations(columns), len(columns.real_places), float_dtype()
-        sizes: dict[str, Any] = {"activation": self.activation, "dtype": dtype}
-        encoder = MLP(encoder_key, n_cells, 2 * self.n_components, hidden=self.hidden, output_gain=0.1, **sizes)
-        decoder = MLP(decoder_key, self.n_components, n_cells, hidden=tuple(self.hidden)[::-1], **sizes)
-        return Autoencoder(
-            encoder=encoder,
-            decoder=decoder,
-            holes=jnp.zeros((encoder.n_first, columns.n_columns), dtype)
-            if getattr(self, "reads_holes_", False)
-            else None,
-            log_scale=jnp.zeros(n_real, dtype),
-            offset=jnp.zeros(n_cells, dtype),
-            columns=columns,
-        )
+        reads_holes = getattr(self, "reads_holes_", False)
+        return first_module(key, columns, self.n_components, tuple(self.hidden), self.activation, reads_holes)
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> Autoencoder:
         self._check_hidden()
         self.reads_holes_ = bool(np.isnan(rows).any())
         init_key, train_key = jax.random.split(key)
-        n_latent = self.n_components
+        n_latent, hidden = self.n_components, tuple(int(size) for size in self.hidden)
+        totals = sum_blocks(partial(_totals, columns=self.columns_), rows)
+        totals = [jnp.asarray(total, float_dtype()) for total in totals]
+        module = _centred_module(*totals, init_key, self.columns_, n_latent, hidden, self.activation, self.reads_holes_)
         n_warmup = math.ceil(self.beta_warmup * math.ceil(len(rows) / self.batch_size))
         result = train(
-            self._start(init_key, rows),
+            module,
             partial(negative_elbo, n_latent=n_latent, n_samples=self.n_samples, beta=self.beta, warmup_steps=n_warmup),
             rows,
             config=self._config(patience=None if run.valid is None else self.patience),
@@ -299,21 +332,6 @@ class VAE(Model):
         if not all(isinstance(size, int | np.integer) and size >= 1 for size in self.hidden):
             raise ValueError(f"`hidden` must hold sizes of layers, whole numbers of at least 1, got {self.hidden!r}.")
 
-    def _start(self, key: jax.Array, rows: np.ndarray) -> Autoencoder:
-        """Networks whose decoder starts at the columns' own means, so that training starts from `Independent`."""
-        columns, dtype = self.columns_, float_dtype()
-        module = self._init(key, columns)
-        statistics, features, seen = sum_blocks(partial(_totals, columns=columns), rows)
-        # half a row of each outcome keeps what was never seen possible
-        mean = (statistics + 0.5) / (columns.spread(seen) + 1.0)
-        natural = columns.natural(jnp.asarray(mean, dtype))
-        is_real = np.isin(columns.column_of, columns.real_places)
-        location = jnp.where(is_real, 0, natural)[~columns.is_quadratic]  # in standard units real means are 0
-        offset = features / np.maximum(spread_locations(columns, seen), 1)
-        return eqx.tree_at(
-            lambda m: (m.decoder.layers[-1].bias, m.offset), module, (location, jnp.asarray(offset, dtype))
-        )
-
     def _evidence(self, rows, key):
         weighted = self._apart(lambda x, observed: self._weigh(key, x, observed)[0][:2], rows)
         method = f"importance sampling from q(z | x), {self.n_importance} samples"
@@ -321,25 +339,22 @@ class VAE(Model):
         return Evidence.lower_bound(weighted[0], replicates, method=method)
 
     def _sample(self, key, n):
-        z_key, x_key = jax.random.split(key)
-        z = jax.random.normal(z_key, (n, self.n_components), float_dtype())
-        return self.params_.sample(x_key, z)
+        blocks = range(math.ceil(n / BLOCK_ROWS))
+        rows = [np.asarray(_draw_new(jax.random.fold_in(key, b), self.params_, BLOCK_ROWS)) for b in blocks]
+        return np.concatenate(rows)[:n]
 
     def _condition(self, rows, key):
         noise_key, _ = jax.random.split(key)
-        weighted, (mean, log_std) = self._apart(
-            lambda x, observed: self._weigh(key, x, observed, conditional=True), rows
-        )
+        weighted, q = self._apart(lambda x, observed: self._weigh(key, x, observed, conditional=True), rows)
 
         def sample(draw_key: Any, n: int) -> np.ndarray:
-            parts = []
-            for start in range(0, len(rows), BLOCK_ROWS):
-                part = slice(start, start + BLOCK_ROWS)
-                own = jax.random.fold_in(draw_key, start)
-                parts.append(
-                    _draw(own, noise_key, self.params_, weighted.log_weights[part], (mean[part], log_std[part]), n)
-                )
-            return np.swapaxes(np.concatenate(parts), 0, 1)
+            # rows and draws in one list, in blocks of one shape: one program, whatever their numbers
+            whose = np.arange(math.ceil(n * len(rows) / BLOCK_ROWS) * BLOCK_ROWS) % len(rows)
+            draws = []
+            for number, part in enumerate(whose.reshape(-1, BLOCK_ROWS)):
+                own = [jnp.asarray(a[part]) for a in (weighted.log_weights, *q)]
+                draws.append(np.asarray(_draw(jax.random.fold_in(draw_key, number), noise_key, self.params_, *own)))
+            return np.concatenate(draws)[: n * len(rows)].reshape(n, len(rows), -1)
 
         method = f"importance resampling of {self.n_importance} latents"
         return ConditionalParts(weighted.average, sample, method)
