@@ -1,5 +1,6 @@
 """The skeleton of docs/adding-a-model.md, registered for the time of a test and put through the whole contract."""
 
+import doctest
 import importlib.util
 import inspect
 import sys
@@ -53,6 +54,12 @@ def test_the_skeleton_is_a_scikit_learn_estimator(skeleton):
     expected = test_scikit_learn.EXPECTED_FAILURES
     results = check_estimator(table.small(NAME), expected_failed_checks=expected, on_fail=None)
     assert not [(r["check_name"], r["exception"]) for r in results if r["status"] == "failed"]
+
+
+def test_the_example_of_the_skeleton_runs(skeleton):
+    result = doctest.testmod(skeleton, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    assert result.attempted
+    assert not result.failed
 
 
 def test_the_guide_shows_the_hooks_that_the_skeleton_has(skeleton):
