@@ -94,7 +94,8 @@ def read_description(path: str | os.PathLike) -> dict[str, Any]:
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}.") from None
     metadata = header.get("__metadata__")
-    text = metadata.get("likely") if isinstance(metadata, dict) else None
+    metadata = metadata if isinstance(metadata, dict) else {}
+    text = metadata.get("likely")
     if not isinstance(text, str):
         raise FileError(f"{path} is a safetensors file, but not one of likely's.")
     if metadata.get("checksum") != _checksum(text.encode()):

@@ -18,7 +18,7 @@ BLOCK_ROWS = 256
 
 def use_compilation_cache() -> None:
     """Keep compiled programs between runs, in LIKELY_CACHE or the user's cache folder, unless JAX was told another."""
-    if jax.config.jax_compilation_cache_dir is not None:
+    if jax.config.values["jax_compilation_cache_dir"] is not None:
         return
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = os.environ.get("LIKELY_CACHE") or Path(home) / "likely"

@@ -81,7 +81,7 @@ def responsibilities(
 def component_means(params: MixtureParams, layout: Layout) -> Float[Array, "k D"]:
     """E[T(x) | k] over all columns."""
     gaussian = params.gaussian
-    factored = None if params.eta is None else layout.factored.mean(params.eta)
+    factored: Any = None if params.eta is None else layout.factored.mean(params.eta)
     if gaussian is None:
         return factored
     variances = jnp.sum(gaussian.factors() ** 2, axis=-1)
@@ -104,7 +104,7 @@ def expected_statistics(
 
 
 def sample(key: Key[Array, ""], params: MixtureParams, n: int, layout: Layout) -> Float[Array, "n d"]:
-    """N rows."""
+    """Draw n rows."""
     nothing = jnp.zeros((n, layout.columns.n_columns), params.log_weights.dtype)
     return sample_given(key, params, nothing, jnp.zeros_like(nothing, dtype=bool), layout)
 
@@ -133,7 +133,7 @@ def sample_given(
     return out if observed is None else jnp.where(observed, x, out)
 
 
-def part(x: Array, observed: Array | None, places: tuple[int, ...]) -> tuple[Array, Array | None]:
+def part(x: Array, observed: Array | None, places: tuple[int, ...]) -> tuple[Array, Any]:
     """Some columns of the rows; the rows themselves when they are all of them."""
     if places == tuple(range(x.shape[-1])):
         return x, observed
