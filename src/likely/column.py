@@ -49,12 +49,12 @@ class Column:
 
 def infer_series(name: str, series: Any) -> Column:
     """The column that a frame's series is."""
-    import narwhals as nw
+    import narwhals.stable.v2 as nw  # where the categories of a column, seen or not, can be asked for
 
-    dtype = series.dtype
-    if isinstance(dtype, nw.Categorical | nw.Enum):
+    series = nw.from_native(series.to_native(), series_only=True)
+    if isinstance(series.dtype, nw.Categorical | nw.Enum):
         return Column(name, "categorical", tuple(series.cat.get_categories().to_list()))
-    if dtype.is_numeric():
+    if series.dtype.is_numeric():
         return Column(name, numeric_kind(series_cells(series)))
     return infer_cells(name, series.to_list())
 
@@ -66,7 +66,7 @@ def infer_cells(name: str, cells: Sequence) -> Column:
         return Column(name, "binary", (False, True))
     if all(isinstance(cell, int | float | np.number) for cell in present):
         return Column(name, numeric_kind(np.array(present, dtype=np.float64)))
-    if all(isinstance(cell, str | bytes) for cell in present):
+    if all(isinstance(cell, str) for cell in present):
         return Column(name, "categorical", tuple(sorted(set(present))))
     odd = next(cell for cell in present if not isinstance(cell, str))
     raise TypeError(
@@ -112,8 +112,8 @@ def encode_cells(column: Column, cells: np.ndarray) -> np.ndarray:
         return _encode_categories(column, cells)
     try:
         numbers = np.array([np.nan if _is_missing(cell) else cell for cell in cells.tolist()], dtype=np.float64)
-    except (TypeError, ValueError):
-        odd = next(cell for cell in cells if not isinstance(cell, int | float | np.number | None))
+    except (TypeError, ValueError, OverflowError):
+        odd = next(cell for cell in cells.tolist() if not _is_number(cell))
         raise SchemaError(f"column {column.name!r} is {column.kind} but holds {odd!r}.") from None
     bad = contradictions(column.kind, numbers)
     if bad.any():
@@ -168,6 +168,13 @@ def contradiction(column: Column, value: Any, row: int) -> SchemaError:
         f"column {column.name!r} is {column.kind} and needs {need}, but row {row} holds {value!r}: correct the row, or "
         f"give the kind, as in Schema.infer(X, kinds={{{column.name!r}: 'real'}})."
     )
+
+
+def _is_number(cell: Any) -> bool:
+    try:
+        return _is_missing(cell) or isinstance(float(cell), float)
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def _is_missing(cell: Any) -> bool:

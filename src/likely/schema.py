@@ -244,6 +244,8 @@ def as_frame(X: Any) -> Any:
         return None
     import narwhals as nw
 
+    if hasattr(X, "set_axis") and not all(isinstance(name, str) for name in getattr(X, "columns", ())):
+        X = X.set_axis([str(name) for name in X.columns], axis=1)  # pandas numbers columns that have no names
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
 
@@ -258,14 +260,16 @@ def as_array(X: Any) -> np.ndarray:
         )
     if array.dtype.kind == "c":
         raise SchemaError("Complex data not supported: give the real and the imaginary part as two columns.")
-    if array.dtype.kind not in "fiubOUS":
+    if array.dtype.kind == "S":
+        array = np.char.decode(array, "utf-8", "backslashreplace")
+    if array.dtype.kind not in "fiubOU":
         raise SchemaError(f"cannot read an array of {array.dtype}: give numbers or strings.")
     return array
 
 
 def _infer_array(array: np.ndarray) -> list[Column]:
     names = [f"x{i}" for i in range(array.shape[1])]
-    if array.dtype.kind in "OUS":
+    if array.dtype.kind in "OU":
         return [infer_cells(name, array[:, i].tolist()) for i, name in enumerate(names)]
     kind: Kind = "binary"
     for _, block in blocks(array):
