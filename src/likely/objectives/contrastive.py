@@ -70,26 +70,28 @@ class BipartiteGradient(NamedTuple):
     hidden_bias: Float[Array, " k"]
 
 
-def bipartite_gradient(data: Phase, model: Phase, offsets: Offsets, linear: Array | None = None) -> BipartiteGradient:
+class Rates(NamedTuple):
+    """How far the parameters of each visible statistic move, beside the others': a positive diagonal; 0 stays."""
+
+    weights: Float[Array, " D"]
+    bias: Float[Array, " D"]
+
+
+def bipartite_gradient(data: Phase, model: Phase, offsets: Offsets, rates: Rates | None = None) -> BipartiteGradient:
     """∇ log p estimated from data and model: differences of mean statistics, centred.
 
     With offsets (m, l) it is the gradient in the parameters of the energy -(T - m)ᵀW(h - l) - bᵀT - cᵀh, which has the
     same family of distributions, carried back to the plain parameters b - W l and c - Wᵀm. With zero offsets it is the
-    plain gradient. Both phases share one matrix product.
-
-    Parameters
-    ----------
-    linear : (D,) 0 for statistics that have no weights, 1 for the others; None for all ones.
+    plain gradient. Rates apply to the centred parameters. Both phases share one matrix product.
     """
     visible = jnp.concatenate([data.visible, model.visible])
     hidden = jnp.concatenate([data.hidden, model.hidden])
     weight = jnp.concatenate([data.weight, -model.weight])
     coupled = visible - offsets.visible[None, :]
-    coupled = coupled if linear is None else coupled * linear[None, :]
+    coupled = coupled if rates is None else coupled * rates.weights[None, :]
     weights = coupled.T @ ((hidden - offsets.hidden[None, :]) * weight[:, None])
-    return BipartiteGradient(
-        weights, weight @ visible - weights @ offsets.hidden, weight @ hidden - weights.T @ offsets.visible
-    )
+    bias = weight @ visible if rates is None else rates.bias * (weight @ visible)
+    return BipartiteGradient(weights, bias - weights @ offsets.hidden, weight @ hidden - weights.T @ offsets.visible)
 
 
 @jax.custom_vjp

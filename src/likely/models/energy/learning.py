@@ -23,7 +23,7 @@ from likely.models.energy.harmonium import (
     visible_natural,
 )
 from likely.montecarlo import fast_key, run_chains
-from likely.objectives.contrastive import BipartiteGradient, Offsets, Phase, bipartite_gradient, with_gradient
+from likely.objectives.contrastive import BipartiteGradient, Offsets, Phase, Rates, bipartite_gradient, with_gradient
 from likely.training import Batch
 
 OFFSET_RATE = 0.01  # of the running mean of the hidden units, per update
@@ -32,11 +32,16 @@ _LOG_SCALE_LIMIT = math.log(100.0)  # noise of real columns stays within this fa
 
 
 class ChainState(eqx.Module):
-    """What learning carries from step to step: hidden states of the chains, and the offsets of centring."""
+    """What learning carries from step to step: hidden states of the chains, the offsets of centring, the units.
+
+    Steps of a statistic's parameters are divided by its `variance` where that is above 1: counts in the tens move their
+    log rates a hundred times as much as a bit moves its logit.
+    """
 
     chains: Float[Array, "c k"]
     visible_offset: Float[Array, " D"]
     hidden_offset: Float[Array, " k"]
+    variance: Float[Array, " D"]
     step: Int[Array, ""]
 
 
@@ -80,13 +85,15 @@ def contrast(
     logits = hidden_logits(machine, jnp.concatenate([visible, statistics]))
     up = jax.nn.sigmoid(logits)
     data, model = Phase(visible, up[: len(visible)], share), Phase(statistics, up[len(visible) :], model_share)
-    gradient = bipartite_gradient(data, model, Offsets(state.visible_offset, state.hidden_offset), _linear(columns))
+    offsets = Offsets(state.visible_offset, state.hidden_offset)
+    gradient = bipartite_gradient(data, model, offsets, _rates(machine, state, columns))
     chains = jax.random.bernoulli(end, model.hidden).astype(hidden.dtype) if persistent else state.chains
     rate = OFFSET_RATE if centring else 0.0
     offset = state.hidden_offset + rate * (share @ data.hidden - state.hidden_offset)
     gap = _gap(machine, data, model, logits)
-    loss = _declare(gap, params, machine, gradient, columns)
-    return loss, (ChainState(chains, state.visible_offset, offset, state.step + 1), {"free_energy_gap": gap})
+    loss = _declare(gap, params, gradient)
+    state = ChainState(chains, state.visible_offset, offset, state.variance, state.step + 1)
+    return loss, (state, {"free_energy_gap": gap})
 
 
 def to_natural(params: RBMParams, columns: Columns) -> RBMParams:
@@ -138,14 +145,20 @@ def _gap(machine: RBMParams, data: Phase, model: Phase, logits: Array) -> Array:
     return model.weight @ of_model - data.weight @ of_data
 
 
-def _linear(columns: Columns) -> Array | None:
-    return jnp.asarray(~columns.is_quadratic, jnp.float32) if columns.is_quadratic.any() else None
+def _rates(machine: RBMParams, state: ChainState, columns: Columns) -> Rates | None:
+    """Each statistic in units of its spread, and no weights for x².
+
+    For log s the derivative of -1/(2s²) is 1/s², and the variance of the statistic x²/s² is about 1/s⁴; the quotient of
+    the two is s².
+    """
+    if {"count", "real"}.isdisjoint(columns.kinds):
+        return None
+    rate = 1 / jnp.maximum(state.variance, 1)
+    squared_scale = -0.5 / machine.visible_bias
+    return Rates(jnp.where(columns.is_quadratic, 0, rate), jnp.where(columns.is_quadratic, squared_scale, rate))
 
 
-def _declare(value: Array, params: RBMParams, machine: RBMParams, ascent: BipartiteGradient, columns: Columns) -> Array:
-    """The loss whose gradient is minus the ascent direction, carried to learning coordinates."""
-    bias = ascent.visible_bias
-    if columns.is_quadratic.any():  # d(-exp(-2 log s) / 2) / d(log s) = exp(-2 log s)
-        bias = jnp.where(columns.is_quadratic, bias * (-2 * machine.visible_bias), bias)
-    descent = (-ascent.weights, -bias, -ascent.hidden_bias)
+def _declare(value: Array, params: RBMParams, ascent: BipartiteGradient) -> Array:
+    """The loss whose gradient is minus the ascent direction."""
+    descent = jax.tree.map(jnp.negative, tuple(ascent))
     return with_gradient(value, (params.weights, params.visible_bias, params.hidden_bias), descent)

@@ -30,7 +30,7 @@ from likely.runtime import by_blocks, float_dtype, sum_blocks
 from likely.training import TrainingConfig, train
 from likely.training.config import OPTIMIZERS, SCHEDULES
 
-_WEIGHT_SCALE = 0.01  # of the first weights: small enough that all units start near their bias
+_INPUT_SCALE = 0.3  # of what the first weights give a hidden unit: it starts near its bias, yet off the saddle at zero
 
 
 class RBM(Model):
@@ -99,9 +99,9 @@ class RBM(Model):
         n_chains: int = 100,
         centring: bool = True,
         n_epochs: int = 100,
-        batch_size: int = 50,
+        batch_size: int = 20,
         optimizer: str = "sgd",
-        learning_rate: float | None = 0.05,
+        learning_rate: float | None = 0.2,
         schedule: str = "linear",
         warmup_steps: int = 0,
         weight_decay: float = 0.0,
@@ -135,7 +135,8 @@ class RBM(Model):
 
     def _init(self, key, columns):
         dtype, k = float_dtype(), self.n_components
-        weights = _WEIGHT_SCALE * jax.random.normal(key, (columns.n_statistics, k), dtype)
+        scale = _INPUT_SCALE / math.sqrt(columns.n_statistics)
+        weights = scale * jax.random.normal(key, (columns.n_statistics, k), dtype)
         return RBMParams(
             jnp.where(columns.is_quadratic[:, None], 0, weights),
             jnp.zeros(columns.n_statistics, dtype),
@@ -147,7 +148,7 @@ class RBM(Model):
         first, last = _steps(self.n_gibbs_steps)
         columns = self.columns_
         init_key, chain_key, train_key, end_key = jax.random.split(key, 4)
-        mean = mean_statistics(rows, columns)
+        mean, variance = moments(rows, columns)
         params = self._init(init_key, columns)
         params = eqx.tree_at(lambda p: p.visible_bias, params, columns.natural(mean, floor=1e-4))
         config = TrainingConfig(**{name: getattr(self, name) for name in _CONFIG})
@@ -166,7 +167,7 @@ class RBM(Model):
             rows,
             config=config,
             key=train_key,
-            state=self._first_state(chain_key, mean),
+            state=self._first_state(chain_key, mean, variance),
             checkpoint=run.checkpoint,
             resume=run.resume,
             project=partial(keep_scales, columns=columns) if columns.is_quadratic.any() else None,
@@ -175,12 +176,12 @@ class RBM(Model):
         self.history_ = result.history
         return self._with_chains(to_natural(result.module, columns), result.state.chains, rows, end_key)
 
-    def _first_state(self, key: jax.Array, mean: jax.Array) -> ChainState:
+    def _first_state(self, key: jax.Array, mean: jax.Array, variance: jax.Array) -> ChainState:
         shape = (self.n_chains, self.n_components)
         chains = jax.random.bernoulli(key, 0.5, shape).astype(mean.dtype)
         half = jnp.full(self.n_components, 0.5, mean.dtype)
         offsets = (mean, half) if self.centring else (jnp.zeros_like(mean), jnp.zeros_like(half))
-        return ChainState(chains, *offsets, jnp.zeros((), jnp.int32))
+        return ChainState(chains, *offsets, variance, jnp.zeros((), jnp.int32))
 
     def _with_chains(self, params: RBMParams, chains: jax.Array, rows: np.ndarray, key: jax.Array) -> RBMParams:
         """The machine with its chains; those of "cd" were never moved, and start at rows of the data instead."""
@@ -221,7 +222,10 @@ class RBM(Model):
                 replicates[holes] = sums.replicates - log_z.replicates
         if replicates is None:
             return Evidence.exact(low - log_z.low, method=answers.method)
-        return Evidence.estimate(low - log_z.low, low - log_z.high, high - log_z.low, replicates, method=answers.method)
+        values, lower, upper = low - log_z.low, low - log_z.high, high - log_z.low
+        for array in (values, lower, upper, replicates):
+            array[np.isnan(rows).all(axis=1)] = 0.0  # of no cells at all the probability is 1
+        return Evidence.estimate(values, lower, upper, replicates, method=answers.method)
 
     def _sample(self, key, n):
         return self._answers().sample(key, n)
@@ -258,16 +262,19 @@ _CONFIG = (
 )
 
 
-def mean_statistics(rows: np.ndarray, columns: Columns) -> jax.Array:
-    """Mean of T(x) over the observed cells, with one row of ignorance, so that nothing unseen is impossible."""
-    total, weight = sum_blocks(partial(_totals, columns=columns), rows)
-    return jnp.asarray((total + columns.ignorance) / (weight + 1), float_dtype())
+def moments(rows: np.ndarray, columns: Columns) -> tuple[jax.Array, jax.Array]:
+    """Mean and variance of T(x) over the observed cells; the mean with one row of ignorance added to it."""
+    total, squares, weight = sum_blocks(partial(_totals, columns=columns), rows)
+    mean, count = total / np.maximum(weight, 1), weight + 1
+    variance = np.maximum(squares / np.maximum(weight, 1) - mean**2, 0)
+    return jnp.asarray((total + columns.ignorance) / count, float_dtype()), jnp.asarray(variance, float_dtype())
 
 
 @eqx.filter_jit
 def _totals(x, observed, weight, columns):
     seen = jnp.ones_like(x) if observed is None else observed.astype(x.dtype)
-    return weight @ columns.statistics(x, observed), columns.spread(weight @ seen)
+    statistics = columns.statistics(x, observed)
+    return weight @ statistics, weight @ statistics**2, columns.spread(weight @ seen)
 
 
 _unnormalized = eqx.filter_jit(harmonium.unnormalized_log_prob)

@@ -1,0 +1,93 @@
+"""Planted bugs in samplers, estimators and gradients of the RBM, caught by the checks that the library passes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from likely.columns import Columns
+from likely.models.energy import enumerated, harmonium
+from likely.models.energy.annealed import Path, make_base, temperatures
+from likely.montecarlo import annealed_importance, log_mean_weight
+from likely.objectives.contrastive import Offsets, Phase, bipartite_gradient
+from tests.models.energy.brute_force import machine
+from tests.models.energy.checks import check_ladder, check_leaves_joint_unchanged
+
+SMALL = Columns(("binary",) * 4, (1,) * 4)
+
+
+def test_a_kernel_with_stale_hidden_units_is_caught(x64, global_random_seed):
+    """Both layers are drawn from the state before the step: each is right alone, the pair is not."""
+    params = machine(SMALL, 3, global_random_seed)
+
+    def stale(key, x, h):
+        down, up = jax.random.split(key)
+        new = SMALL.sample(down, harmonium.visible_natural(params, h))
+        return new, harmonium.sample_hidden(up, harmonium.hidden_logits(params, SMALL.statistics(x)))
+
+    with pytest.raises(AssertionError):
+        check_leaves_joint_unchanged(stale, params, SMALL, global_random_seed)
+
+
+def test_one_key_for_both_layers_is_caught(x64, global_random_seed):
+    params = machine(SMALL, 4, global_random_seed)
+
+    def same_noise(key, x, h):
+        new = SMALL.sample(key, harmonium.visible_natural(params, h))
+        inner = jax.random.split(key, 1)[0]  # the very key that the columns use
+        return new, harmonium.sample_hidden(inner, harmonium.hidden_logits(params, SMALL.statistics(new)))
+
+    with pytest.raises(AssertionError):
+        check_leaves_joint_unchanged(same_noise, params, SMALL, global_random_seed)
+
+
+def estimates(params, seed, log_ratio=None, kernel=None):
+    """Forward estimates of log Z along a path, with parts replaced."""
+    nothing = jnp.zeros((1, 4))
+    unseen = jnp.zeros_like(nothing, dtype=bool)
+    exact, mean, hidden = enumerated.clamped_sum(params, nothing, unseen, SMALL, "hidden")
+    path = Path(params, make_base(mean[0], hidden[0], SMALL), nothing[0], None, SMALL)
+
+    def estimate(n):
+        start, move = jax.random.split(jax.random.key(seed))
+        stops = jnp.asarray(temperatures(n))
+        run = jax.jit(
+            lambda: annealed_importance(
+                move, path.start(start, 600), stops, log_ratio(path) if log_ratio else path.log_ratio,
+                kernel(path) if kernel else path.kernel,
+            )
+        )  # fmt: skip
+        return float(log_mean_weight(run()) + path.base_log_partition())
+
+    return estimate, float(exact[0])
+
+
+def test_the_ladder_itself_passes(x64, global_random_seed):
+    check_ladder(*estimates(machine(SMALL, 4, global_random_seed), global_random_seed))
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        {"log_ratio": lambda path: lambda x, before, after: path.log_ratio(x, after, before)},  # the wrong sign
+        {"kernel": lambda path: lambda key, x, at: path.kernel(key, x, at * 0)},  # chains that stay at the base
+        {"kernel": lambda path: lambda key, x, at: path.kernel(key, x, at * 0 + 1)},  # chains that run ahead
+    ],
+    ids=["sign", "behind", "ahead"],
+)
+def test_wrong_annealing_is_caught(bug, x64, global_random_seed):
+    estimate, exact = estimates(machine(SMALL, 4, global_random_seed, scale=1.5), global_random_seed, **bug)
+    with pytest.raises(AssertionError, match="nats off"):
+        check_ladder(estimate, exact)
+
+
+def test_a_centred_gradient_without_its_bias_terms_is_caught(x64, global_random_seed):
+    """Forgetting b - W l changes the direction by far more than the tolerance of the oracle's test."""
+    rng = np.random.default_rng(global_random_seed)
+    data, model = (
+        Phase(jnp.asarray(rng.random((9, 4))), jnp.asarray(rng.random((9, 3))), jnp.full(9, 1 / 9)) for _ in range(2)
+    )
+    offsets = Offsets(jnp.full(4, 0.3), jnp.full(3, 0.6))
+    right, wrong = bipartite_gradient(data, model, offsets), (data.weight @ data.visible - model.weight @ model.visible)
+    with pytest.raises(AssertionError):
+        np.testing.assert_allclose(right.visible_bias, wrong, rtol=1e-8, atol=1e-12)
