@@ -1,0 +1,39 @@
+"""The data of the benchmarks, whole or a small part of them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+import likely
+
+# where the data lie if LIKELY_DATA does not say: beside the repository
+_BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def load(name: str, *, small: bool = False, n_small: int = 500, **options) -> likely.datasets.Dataset:
+    """A data set by its name; of a small one the first `n_small` rows of each part."""
+    if _BESIDE.is_dir():
+        os.environ.setdefault("LIKELY_DATA", str(_BESIDE))
+    dataset = likely.datasets.load(name, **options)
+    if not small:
+        return dataset
+    parts = {part: getattr(dataset, part)[:n_small] for part in ("train", "valid", "test")}
+    return replace(dataset, **parts)
+
+
+def gray_mnist(*, small: bool) -> tuple[np.ndarray, np.ndarray]:
+    """20,000 training rows and the 10,000 test rows of MNIST in [0, 1], without the pixels that never change."""
+    dataset = load("mnist", small=small, binarize=None)
+    train = np.asarray(dataset.train[:20_000])
+    varies = train.std(axis=0) > 0
+    return np.ascontiguousarray(train[:, varies]), np.ascontiguousarray(dataset.test[:, varies])
+
+
+def standardised(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both in units of the training rows' mean and standard deviation, column by column."""
+    mean, deviation = train.mean(axis=0, dtype=np.float64), train.std(axis=0, dtype=np.float64)
+    return tuple(((rows - mean) / deviation).astype(np.float32) for rows in (train, test))

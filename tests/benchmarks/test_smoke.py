@@ -1,0 +1,63 @@
+"""Every benchmark runs at a small size and leaves a whole record; none of its figures is judged here."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import __main__ as runner
+from benchmarks import peers
+from benchmarks.outcome import RESULTS
+from benchmarks.timing import in_turns
+
+
+@pytest.mark.parametrize("name", runner.NAMES)
+def test_benchmark_runs(name, data_folder, tmp_path, capsys):
+    if name == "vae_pythae" and not peers.is_ready():
+        pytest.skip("pythae is not installed: `make bench BENCH=vae_pythae` makes its environment")
+    assert runner.main([name, "--small", "--out", str(tmp_path)]) == 0
+    record = json.loads((tmp_path / f"{name}.json").read_text())
+    assert record["benchmark"] == name
+    assert record["small"] is True
+    assert {"seed", "date", "machine", "versions", "lines", "figures"} <= set(record)
+    assert all(line["what"] and line["ours"] for line in record["lines"])
+    assert "reached" in capsys.readouterr().out
+
+
+def test_every_benchmark_is_listed(capsys):
+    assert runner.main(["--list"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(runner.NAMES)
+    having_run = {
+        path.stem for path in Path(runner.__file__).parent.glob("*.py") if "def run(*, small" in path.read_text()
+    }
+    assert having_run == set(runner.NAMES)
+
+
+def test_beginning_of_a_name_stands_for_all_that_have_it():
+    assert runner._chosen(["rbm"]) == [name for name in runner.NAMES if name.startswith("rbm")]
+    assert runner._chosen(["mixture"]) == ["mixture"]
+    assert runner._chosen([]) == list(runner.NAMES)
+
+
+def test_unknown_name_is_refused(capsys):
+    assert runner.main(["gan"]) == 2
+    assert "factor_analysis" in capsys.readouterr().err
+
+
+def test_small_figures_never_replace_real_ones(capsys):
+    assert runner.main(["scaling", "--small"]) == 2
+    assert "--out" in capsys.readouterr().err
+
+
+def test_kept_results_are_of_full_size():
+    for path in RESULTS.glob("*.json"):
+        record = json.loads(path.read_text())
+        assert record["benchmark"] == path.stem
+        assert record["small"] is False
+
+
+def test_turns_alternate_and_keep_the_compiling_call_apart():
+    calls = []
+    ours, peer = in_turns(lambda: calls.append("ours"), lambda: calls.append("peer"), n_rounds=2)
+    assert calls == ["ours", "peer", "ours", "peer", "ours"]
+    assert len(ours.seconds) == len(peer.seconds) == 2
