@@ -143,7 +143,7 @@ def test_text_says_what_its_signs_mean_and_fits_the_terminal():
             Entry("exact", exact(ROWS), fit_seconds=0.5, n_parameters=12345),
             Entry("bound", bound(ROWS - 1)),
             Entry("estimate", estimate(ROWS - 2, ROWS - 3, ROWS)),
-            Entry("a model with quite a long name that goes on and on", exact(ROWS - 900)),
+            Entry("a model with quite a long name that goes on and on", exact(ROWS - 9)),
         ]
     )
     text = str(board)
@@ -151,6 +151,22 @@ def test_text_says_what_its_signs_mean_and_fits_the_terminal():
         assert sign in text
     assert "12,345" in text
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_narrow_terminals_lose_columns_not_figures():
+    from io import StringIO
+
+    from rich.console import Console
+
+    from likely.leaderboard.table import as_rich
+
+    board = Leaderboard([Entry("a", exact(ROWS)), Entry("b", exact(ROWS - 1 + NUDGES))])
+    console = Console(file=StringIO(), width=60)
+    console.print(as_rich(board, 60))
+    text = console.file.getvalue()
+    assert "params" not in text
+    assert "= −3.00 ± 0.08" in text
+    assert "[−1.01, −0.99]" in text
 
 
 def test_html_escapes_names():

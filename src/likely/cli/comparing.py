@@ -52,10 +52,12 @@ def compare(
     else:
         from rich.console import Console
 
-        from likely.leaderboard.table import as_rich
+        from likely.leaderboard.table import WIDTH, as_rich
 
         console = Console()
-        console.print(as_rich(board))
+        if not console.is_terminal:
+            console = Console(width=WIDTH)
+        console.print(as_rich(board, console.width))
         if target is not None:
             typer.echo(f"Report: {target.resolve()}")
     if board.best is None:

@@ -191,6 +191,7 @@ def _curves(history: dict[str, list[float]]) -> dict[str, tuple[str, Any, Any]]:
 
 
 def _curve_panel(axes: Axes, name: str, curves: dict[str, tuple[str, Any, Any]], colour: str) -> None:
+    ends = [values[np.isfinite(values)][-1] for _, _, values in curves.values()]
     for place, (label, (unit, at, values)) in enumerate(curves.items()):
         seen = np.isfinite(values)
         at, values = at[seen], values[seen]
@@ -198,9 +199,16 @@ def _curve_panel(axes: Axes, name: str, curves: dict[str, tuple[str, Any, Any]],
         if smooth is not values:
             axes.plot(at, values, color=colour, lw=0.8, alpha=0.35)
         axes.plot(at, smooth, color=colour, lw=1.6, ls="-" if place == 0 else (0, (3, 1.5)))
+        nudge = 0 if len(ends) == 1 else 4.5 if ends[place] == max(ends) else -4.5  # labels of near curves keep apart
         words = {"valid": "validation", "log_likelihood": "log-likelihood"}.get(label, label.replace("_", " "))
         axes.annotate(
-            words, (at[-1], smooth[-1]), xytext=(4, 0), textcoords="offset points", va="center", color=MUTED, fontsize=8
+            words,
+            (at[-1], smooth[-1]),
+            xytext=(4, nudge),
+            textcoords="offset points",
+            va="center",
+            color=MUTED,
+            fontsize=8,
         )
         axes.set_xlabel(unit)
     late = np.concatenate([values[len(values) // 20 :] for _, _, values in curves.values()])

@@ -47,8 +47,8 @@ def _gap(entry: Entry, digits: int) -> str:
     return "–" if entry.difference is None else number(entry.difference.mean, digits)
 
 
-def as_rich(board: Leaderboard) -> Group:
-    """The table, the ones apart, and the legend, for a Rich console."""
+def as_rich(board: Leaderboard, width: int = WIDTH) -> Group:
+    """The table, the ones apart, and the legend, for a Rich console; columns that do not fit `width` are left out."""
     from rich import box
     from rich.console import Group
     from rich.padding import Padding
@@ -58,19 +58,32 @@ def as_rich(board: Leaderboard) -> Group:
     digits = min(2, digits_for(board))
     title = f"{board.name}: {board.n_rows:,} test rows, {board.measure} measure"
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for heading in HEADINGS:
+    rows = [cells(entry, digits) for entry in board.ranked]
+    shown = _fitting(rows, width)
+    for heading in (HEADINGS[place] for place in shown):
         table.add_column(
             heading, justify="left" if heading in HEADINGS[1:3] + HEADINGS[5:6] else "right", overflow="fold"
         )
-    for entry in board.ranked:
+    for entry, row in zip(board.ranked, rows, strict=True):
         style = "bold green" if entry.rank == 1 else "" if entry.standing == "behind" else "yellow"
-        table.add_row(*cells(entry, digits), style=style)
+        table.add_row(*(row[place] for place in shown), style=style)
     parts: list[Any] = [table] if board.ranked else [Text(title, style="bold")]
     if board.apart:
         parts.append(Text("Apart, because unlike things cannot be ranked:", style="bold"))
         parts += [Padding(_apart_line(entry, digits), (0, 0, 0, 2)) for entry in board.apart]
         parts.append(Text(""))
     return Group(*parts, Text(verdict(board)), *(Text(line, style="dim") for line in LEGEND))
+
+
+def _fitting(rows: list[tuple[str, ...]], width: int) -> list[int]:
+    """Places of the columns that fit, the dispensable ones dropped first."""
+    widths = [max(map(len, column)) + 1 for column in zip(HEADINGS, *rows, strict=True)]
+    widths[1] = min(widths[1], 20)  # long names are folded
+    shown = list(range(len(HEADINGS)))
+    for heading in ("params", "bits/dim", "fit", "at least"):
+        if 2 + sum(widths[place] for place in shown) > width:
+            shown.remove(HEADINGS.index(heading))
+    return shown
 
 
 def _apart_line(entry: Entry, digits: int) -> Any:
