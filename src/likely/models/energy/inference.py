@@ -27,9 +27,10 @@ _BLOCK = 16  # rows with holes that are worked on together
 
 
 class LogSum(NamedTuple):
-    """Log Σ exp(-E) of some machines: an estimate that is low on average, one that is high, replicates of the first.
+    """Log Σ exp(-E) of some machines: an estimate that is low on average, and one that is high.
 
-    Both are the exact value where it is known.
+    Both are the exact value where it is known. Replicates are about the first and as noisy as the noisier of the two,
+    so that their error covers both limits.
     """
 
     low: np.ndarray  # (n,)
@@ -143,8 +144,12 @@ def answers(params: RBMParams, columns: Columns, settings: Settings) -> Exact | 
 def _log_sum(forward: np.ndarray, reverse: np.ndarray) -> LogSum:
     """From the chains (n, c) of n machines."""
     low, high = log_mean_weight(forward.T), -log_mean_weight(reverse.T)
-    # noise may turn the two round where they are close
-    return LogSum(low, np.maximum(low, high), replicate_log_mean(forward.T, clamped.N_REPLICATES).T)
+    n_groups = min(clamped.N_REPLICATES, forward.shape[1], reverse.shape[1])
+    of_low, of_high = (replicate_log_mean(chains.T, n_groups).T for chains in (forward, reverse))
+    of_high = low[:, None] + of_high.mean(axis=1, keepdims=True) - of_high  # its spread, about the low end
+    noisier = of_high.std(axis=1, keepdims=True) > of_low.std(axis=1, keepdims=True)
+    # noise may turn the two ends round where they are close
+    return LogSum(low, np.maximum(low, high), np.where(noisier, of_high, of_low))
 
 
 def _nothing(columns: Columns, params: RBMParams) -> np.ndarray:
