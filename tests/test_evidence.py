@@ -249,3 +249,9 @@ def test_fingerprints_do_not_depend_on_blocks(monkeypatch):
     whole = fingerprint(rows)
     monkeypatch.setattr("likely.evidence._HASHED_CELLS", 7)
     assert fingerprint(rows) == whole
+
+
+def test_limits_that_meet_by_chance_make_no_estimate_exact():
+    rows = np.array([-1.0, -2.0])
+    noisy = rows[:, None] + np.array([[-0.1, 0.1]])
+    assert Evidence.estimate(rows, rows, rows, replicates=noisy, method="test").kind == "estimate"

@@ -139,8 +139,8 @@ class Evidence:
         if np.isnan(self.values).any():
             return "unavailable"
         at_lower, at_upper = np.array_equal(self.lower, self.values), np.array_equal(self.upper, self.values)
-        if at_lower and at_upper:
-            return "exact"
+        if at_lower and at_upper:  # limits that meet by chance make nothing exact
+            return "exact" if self.replicates is None else "estimate"
         if at_lower and np.isposinf(self.upper).all():
             return "lower"
         if at_upper and np.isneginf(self.lower).all():
