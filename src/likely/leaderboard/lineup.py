@@ -38,10 +38,14 @@ def _linear(n_rows: int, n_columns: int, kinds: set[str]) -> dict[str, Any]:
 
 
 def _rbm(n_rows: int, n_columns: int, kinds: set[str]) -> dict[str, Any]:
-    options: dict[str, Any] = {"n_components": _between(16, n_columns, 256), "n_epochs": _epochs(200_000, n_rows)}
-    if kinds <= {"binary", "categorical"}:
-        options["learning_rate"] = 0.3  # bounded statistics bear it, and digits are learned in 4,000 steps
-    return options
+    # At 0.3 four thousand steps teach digits what 0.05 teaches in twenty thousand; on real columns 0.2 diverges.
+    rate = 0.3 if kinds <= {"binary", "categorical"} else 0.05
+    return {
+        "n_components": _between(16, n_columns, 256),
+        "n_epochs": _epochs(200_000, n_rows),
+        "batch_size": 50,
+        "learning_rate": rate,
+    }
 
 
 def _vae(n_rows: int, n_columns: int, kinds: set[str]) -> dict[str, Any]:
