@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 FORMAT = 1
-MAX_HEADER = 64 << 20  # bytes; a real header is a few kilobytes, safetensors itself allows 100 MB
+MAX_HEADER = 16 << 20  # bytes; a real header is a few kilobytes, and this much foreign JSON is read in half a second
 _DTYPES = {"F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL"}
 
 
@@ -98,11 +98,18 @@ def read_description(path: str | os.PathLike) -> dict[str, Any]:
     text = metadata.get("likely")
     if not isinstance(text, str):
         raise FileError(f"{path} is a safetensors file, but not one of likely's.")
-    if metadata.get("checksum") != _checksum(text.encode()):
+    if metadata.get("checksum") != _checksum(text.encode(errors="replace")):
         raise FileError(f"{path} is damaged: its description does not match its checksum.")
-    description = json.loads(text)
-    if description.get("format") != FORMAT:
-        raise FileError(f"{path} has format {description.get('format')}, this version of likely reads format {FORMAT}.")
+    try:
+        description = json.loads(text)
+        form = description["format"]
+        sound = isinstance(description["arrays"], dict) and isinstance(description["meta"], dict)
+    except (ValueError, RecursionError, TypeError, KeyError):
+        raise FileError(f"{path} is damaged: its description is not what likely writes.") from None
+    if form != FORMAT:
+        raise FileError(f"{path} has format {form}, this version of likely reads format {FORMAT}.")
+    if not sound:
+        raise FileError(f"{path} is damaged: its description is not what likely writes.")
     return description
 
 
