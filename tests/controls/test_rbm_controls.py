@@ -7,7 +7,7 @@ import pytest
 
 from likely.columns import Columns
 from likely.models.energy import enumerated, harmonium
-from likely.models.energy.annealed import Path, make_base, temperatures
+from likely.models.energy.annealed import Path, temperatures
 from likely.montecarlo import annealed_importance, log_mean_weight
 from likely.objectives.contrastive import Offsets, Phase, bipartite_gradient
 from tests.models.energy.brute_force import machine
@@ -45,8 +45,8 @@ def estimates(params, seed, log_ratio=None, kernel=None):
     """Forward estimates of log Z along a path, with parts replaced."""
     nothing = jnp.zeros((1, 4))
     unseen = jnp.zeros_like(nothing, dtype=bool)
-    exact, mean, hidden = enumerated.clamped_sum(params, nothing, unseen, SMALL, "hidden")
-    path = Path(params, make_base(mean[0], hidden[0], SMALL), nothing[0], None, SMALL)
+    exact, mean, _ = enumerated.clamped_sum(params, nothing, unseen, SMALL, "hidden")
+    path = Path(params, SMALL.natural(mean[0]), nothing[0], None, SMALL)
 
     def estimate(n):
         start, move = jax.random.split(jax.random.key(seed))

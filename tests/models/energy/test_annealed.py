@@ -8,7 +8,7 @@ import pytest
 
 from likely.columns import Columns
 from likely.models.energy import annealed, clamped, enumerated
-from likely.models.energy.annealed import Path, make_base
+from likely.models.energy.annealed import Path
 from likely.models.energy.clamped import Settings
 from likely.montecarlo import log_mean_weight, replicate_log_mean
 from tests.models.energy.brute_force import MIXED, machine
@@ -34,8 +34,8 @@ def exact_rows(key, params, n, columns):
 
 def plain_path(params, columns):
     """From the columns' marginals as the machine has them."""
-    _, mean, hidden = enumerated.clamped_sum(params, *nothing(columns), columns, "hidden")
-    return Path(params, make_base(mean[0], hidden[0], columns), jnp.zeros(columns.n_columns), None, columns)
+    _, mean, _ = enumerated.clamped_sum(params, *nothing(columns), columns, "hidden")
+    return Path(params, columns.natural(mean[0]), jnp.zeros(columns.n_columns), None, columns)
 
 
 def test_ladder_forward_and_reverse(x64, global_random_seed):

@@ -6,6 +6,7 @@ Z. Cost: two matrix products for each chain and temperature.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -14,43 +15,43 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from likely.columns import Columns
-from likely.models.energy.harmonium import RBMParams, along_last, hidden_logits, sample_hidden
+from likely.models.energy.harmonium import RBMParams, along_last, hidden_logits, sample_hidden, visible_natural
 from likely.montecarlo import annealed_importance, fast_key, run_chains
 
-
-class Base(NamedTuple):
-    """Independent units at which a path starts: natural parameters of the columns, logits of the hidden units."""
-
-    visible: Float[Array, " D"]
-    hidden: Float[Array, " k"]
+_STEEPNESS = 4.5
 
 
-def make_base(mean: Float[Array, "*n D"], hidden: Float[Array, "*n k"], columns: Columns) -> Base:
-    """Independent units with these expectations, kept away from certainty so that they cover the machine."""
-    return Base(columns.natural(mean, floor=1e-3), jax.scipy.special.logit(jnp.clip(hidden, 0.05, 0.95)))
+def marginals(params: RBMParams, columns: Columns) -> Float[Array, " D"]:
+    """Natural parameters of independent columns with the means that the machine's chains have, the base of a path.
+
+    One row of ignorance among the chains keeps the base from ruling anything out.
+    """
+    hidden = params.chains.astype(params.weights.dtype)
+    total = columns.mean(visible_natural(params, hidden)).sum(axis=0)
+    return columns.natural((total + columns.ignorance.astype(total.dtype)) / (len(hidden) + 1))
 
 
 class Path(NamedTuple):
-    """The densities between a base (0) and the machine (1), natural parameters interpolated; clamped cells stay.
+    """The densities between independent columns (0) and the machine (1); clamped cells stay as they are.
 
-    p_t(x) ∝ exp(b_t · T(x) over unobserved cells) Π (1 + exp((1 - t) c_0 + t (c + Wᵀ T(x)))), b_t = (1 - t) b_0 + t b.
+    p_t(x) ∝ exp(b_t · T(x) over unobserved cells) Π (1 + exp(t (c + Wᵀ T(x)))), b_t = (1 - t) base + t b.
     """
 
     params: RBMParams
-    base: Base
+    base: Float[Array, " D"]
     x: Float[Array, " d"]
     observed: Bool[Array, " d"] | None
     columns: Columns
 
     def start(self, key: Key[Array, ""], n: int) -> Float[Array, "n d"]:
         """Rows distributed as the base."""
-        cells = self.columns.sample(key, jnp.broadcast_to(self.base.visible, (n, len(self.base.visible))))
+        cells = self.columns.sample(key, jnp.broadcast_to(self.base, (n, len(self.base))))
         return self.clamp(cells)
 
     def base_log_partition(self) -> Array:
-        cells = self.columns.log_partition(self.base.visible)
+        cells = self.columns.log_partition(self.base)
         free = cells if self.observed is None else jnp.where(self.observed, 0, cells)
-        return free.sum() + jax.nn.softplus(self.base.hidden).sum()
+        return free.sum() + self.params.n_hidden * math.log(2)
 
     def constant(self) -> Array:
         """What the clamped cells add at the machine's end, and nowhere else."""
@@ -62,32 +63,32 @@ class Path(NamedTuple):
     def log_ratio(self, cells: Float[Array, "n d"], before: Array, after: Array) -> Float[Array, " n"]:
         statistics = self.columns.statistics(cells)
         logits = hidden_logits(self.params, statistics)
-        change = (self.params.visible_bias - self.base.visible) * (after - before)
+        change = (self.params.visible_bias - self.base) * (after - before)
         if self.observed is not None:
             change = jnp.where(self.columns.spread(self.observed), 0, change)
         # unit by unit, so that float32 subtracts numbers of the size of the difference
-        ratio = jax.nn.softplus(self._logits(logits, after)) - jax.nn.softplus(self._logits(logits, before))
+        ratio = jax.nn.softplus(after * logits) - jax.nn.softplus(before * logits)
         return statistics @ change + ratio.sum(axis=-1)
 
     def kernel(self, key: Key[Array, ""], cells: Float[Array, "n d"], at: Array) -> Float[Array, "n d"]:
         """x → h → x, leaves p_t unchanged."""
         up, down = jax.random.split(key)
-        logits = self._logits(hidden_logits(self.params, self.columns.statistics(cells)), at)
-        hidden = sample_hidden(up, logits)
-        bias = self.base.visible + at * (self.params.visible_bias - self.base.visible)
+        hidden = sample_hidden(up, at * hidden_logits(self.params, self.columns.statistics(cells)))
+        bias = self.base + at * (self.params.visible_bias - self.base)
         weighed = at * (hidden @ self.params.weights.T)
         return self.clamp(self.columns.sample(down, weighed + along_last(bias, weighed)))
 
     def clamp(self, cells: Float[Array, "n d"]) -> Float[Array, "n d"]:
         return cells if self.observed is None else jnp.where(self.observed[None, :], self.x[None, :], cells)
 
-    def _logits(self, logits: Array, at: Array) -> Array:
-        return along_last(self.base.hidden * (1 - at), logits) + at * logits
-
 
 def temperatures(n: int) -> np.ndarray:
-    """(n + 1,) stops of a path from 0 to 1."""
-    return np.linspace(0.0, 1.0, n + 1)
+    """(n + 1,) stops of a path from 0 to 1, closer to each other near its ends.
+
+    A logistic curve; on a machine of 500 hidden units for digits it took a fifth off the gap between the two ways.
+    """
+    curve = 1 / (1 + np.exp(-np.linspace(-_STEEPNESS, _STEEPNESS, n + 1)))
+    return (curve - curve[0]) / (curve[-1] - curve[0])
 
 
 def forward_log_sums(key: Key[Array, ""], path: Path, n_chains: int, n_temperatures: int) -> Float[Array, " n"]:

@@ -1,8 +1,8 @@
 """Estimates for a harmonium too large to enumerate: log Z, the evidence of rows with holes, and their completions.
 
 A row with unobserved cells is a smaller machine over those cells and h; with all cells unobserved it is the machine
-itself. Its path of annealed importance sampling starts at independent units with the means that the machine's chains
-have, or that mean field gives the row. Rows share their noise: a row's result is a function of the row and the key.
+itself. Both are annealed from independent columns with the means of the machine's chains: starting a row from its own
+mean field was tried, and is too sure of itself. Rows share their noise: a result is a function of the row and the key.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from likely.columns import Columns
 from likely.models.energy import harmonium
-from likely.models.energy.annealed import Path, forward_log_sums, make_base, reverse_log_sums, settled
+from likely.models.energy.annealed import Path, forward_log_sums, marginals, reverse_log_sums, settled
 from likely.models.energy.harmonium import (
     RBMParams,
     gibbs_hidden,
@@ -46,11 +46,11 @@ def whole_machine(
     """Log Σ exp(-E) of each forward chain, and minus it of each reverse one."""
     ahead, start, settle, back = jax.random.split(key, 4)
     chains = params.chains.astype(params.weights.dtype)
-    natural = visible_natural(params, chains)
-    base = make_base(columns.mean(natural).mean(axis=0), chains.mean(axis=0), columns)
-    path = Path(params, base, jnp.zeros(columns.n_columns, params.weights.dtype), None, columns)
+    path = Path(params, marginals(params, columns), jnp.zeros(columns.n_columns, params.weights.dtype), None, columns)
     forward = forward_log_sums(ahead, path, settings.n_chains, settings.n_temperatures)
-    begun = columns.sample(fast_key(start), natural[jnp.arange(settings.n_chains) % len(chains)])
+    begun = columns.sample(
+        fast_key(start), visible_natural(params, chains[jnp.arange(settings.n_chains) % len(chains)])
+    )
     begun = settled(settle, path, begun, settings.n_sweeps)
     return forward, reverse_log_sums(back, path, begun, settings.n_temperatures)
 
@@ -68,8 +68,7 @@ def rows_with_holes(
 
     def one(row: tuple[Array, Array]) -> tuple[Array, Array]:
         ahead, start, settle, back = jax.random.split(key, 4)
-        mean, hidden = harmonium.mean_field(params, row[0][None], row[1][None], columns)
-        path = Path(params, make_base(mean[0], hidden[0], columns), *row, columns)
+        path = Path(params, marginals(params, columns), *row, columns)
         forward = forward_log_sums(ahead, path, N_REPLICATES, settings.n_temperatures)
         begun = settled(settle, path, path.start(fast_key(start), N_REPLICATES), settings.n_sweeps)
         return forward, reverse_log_sums(back, path, begun, settings.n_temperatures)
