@@ -36,12 +36,11 @@ class Scaling:
         places = columns.real_places
         if len(places):
             count, mean, variance = _moments(rows, places)
-            deviation = np.sqrt(variance)
-            if mode == "common":
-                deviation = np.full_like(deviation, np.sqrt((variance * count).sum() / max(1, count.sum())))
             # below this a deviation is rounding of the mean, not spread
-            constant = deviation <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
-            offset[places], scale[places] = mean, np.where(constant, 1.0, deviation)
+            variance[np.sqrt(variance) <= 1e-12 * np.maximum(np.abs(mean), 1e-300)] = 0.0
+            if mode == "common":
+                variance[:] = (variance * count).sum() / max(1, count.sum())
+            offset[places], scale[places] = mean, np.where(variance > 0, np.sqrt(variance), 1.0)
         return cls(offset, scale)
 
     def apply(self, rows: np.ndarray, dtype: np.dtype) -> np.ndarray:
