@@ -15,7 +15,7 @@ from tests.models.energy.brute_force import MIXED, machine
 from tests.models.energy.checks import check_ladder
 
 PIXELS = Columns(("binary",) * 16, (1,) * 16)
-N_CHAINS = 600
+N_CHAINS = 300
 forward_log_sums = eqx.filter_jit(annealed.forward_log_sums)
 reverse_log_sums = eqx.filter_jit(annealed.reverse_log_sums)
 
@@ -39,7 +39,7 @@ def plain_path(params, columns):
 
 
 def test_ladder_forward_and_reverse(x64, global_random_seed):
-    params = machine(PIXELS, 12, global_random_seed, scale=0.5)
+    params = machine(PIXELS, 12, global_random_seed)
     exact, path = exact_log_partition(params, PIXELS), plain_path(params, PIXELS)
     ahead, back, begin = jax.random.split(jax.random.key(global_random_seed), 3)
     rows = exact_rows(begin, params, N_CHAINS, PIXELS)

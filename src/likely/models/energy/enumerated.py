@@ -38,7 +38,10 @@ def clamped_sum(
     """log Σ exp(-E) given the observed cells of each row, with E[T(x)] and E[h] given them, all exact."""
     total, log_weight = _weights(params, x, observed, columns, side)
     value, features = log_sum(total, log_weight, partial(_features, params, columns, side))
-    return value, features[:, : columns.n_statistics], features[:, columns.n_statistics :]
+    mean, hidden = jnp.split(features, [columns.n_statistics], axis=1)
+    if observed is None:
+        return value, columns.statistics(x), hidden
+    return value, jnp.where(columns.spread(observed), columns.statistics(x, observed), mean), hidden
 
 
 @eqx.filter_jit

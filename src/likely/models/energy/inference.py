@@ -6,7 +6,9 @@ unobserved. Rows share their noise: what a row gets depends on the row and the k
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -16,7 +18,7 @@ from jaxtyping import Array
 
 from likely.columns import Columns
 from likely.conditional import ConditionalParts
-from likely.models.energy import clamped, enumerated
+from likely.models.energy import clamped, enumerated, holes
 from likely.models.energy.clamped import Settings
 from likely.models.energy.enumerated import Side
 from likely.models.energy.harmonium import RBMParams
@@ -85,7 +87,7 @@ class Exact:
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """Answers by annealed importance sampling and by chains."""
+    """Answers by annealed importance sampling and by chains; exact for rows that lack only a few bits."""
 
     params: RBMParams
     columns: Columns
@@ -107,32 +109,56 @@ class Sampled:
     def log_sum(self, key: jax.Array, rows: np.ndarray) -> LogSum:
         """Log Σ exp(-E) with the observed cells clamped."""
 
-        def sums(x: Array, observed: Array | None) -> Any:
-            return clamped.rows_with_holes(key, self.params, x, _seen(x, observed), self.columns, self.settings)
+        def annealed(x: Array, observed: Array) -> Any:
+            return clamped.rows_with_holes(key, self.params, x, observed, self.columns, self.settings)
 
-        return _log_sum(*by_blocks(sums, rows, size=1))
+        def exact(few: np.ndarray) -> LogSum:
+            value = self._hole_sums(few)[0].astype(np.float64)
+            return LogSum(value, value, np.repeat(value[:, None], clamped.N_REPLICATES, axis=1))
+
+        return self._each(rows, exact, lambda many: _log_sum(*_by_blocks(annealed, many, 1)))
 
     def hidden(self, rows: np.ndarray) -> np.ndarray:
-        """E[h | observed cells] by mean field."""
-        return by_blocks(lambda x, o: clamped.mean_field(self.params, x, _seen(x, o), self.columns)[1], rows)
+        """E[h | observed cells], by mean field where it is not exact."""
+
+        def approximate(x: Array, observed: Array) -> Array:
+            return clamped.mean_field(self.params, x, observed, self.columns)[1]
+
+        return self._each(rows, lambda few: self._hole_sums(few)[2], lambda many: _by_blocks(approximate, many, 256))
 
     def sample(self, key: jax.Array, n: int) -> Any:
         return clamped.free_draws(key, self.params, n, self.columns, self.settings.n_sweeps)
 
     def condition(self, key: jax.Array, rows: np.ndarray) -> ConditionalParts:
-        sweeps = self.settings.n_sweeps
+        params, columns, sweeps = self.params, self.columns, self.settings.n_sweeps
 
-        def means(x: Array, observed: Array | None) -> Array:
-            return clamped.conditional_mean(key, self.params, x, _seen(x, observed), self.columns, sweeps)
+        def means(x: Array, observed: Array) -> Array:
+            return clamped.conditional_mean(key, params, x, observed, columns, sweeps)
 
         def draws(key: jax.Array, n: int) -> np.ndarray:
-            def some(x: Array, observed: Array | None) -> Array:
-                return clamped.conditional_draws(key, self.params, n, x, _seen(x, observed), self.columns, sweeps)
+            def exact(x: Array, observed: Array) -> Array:
+                return holes.hole_draws(key, params, n, x, observed, columns)
 
-            return np.moveaxis(by_blocks(some, rows, size=_BLOCK), 1, 0)
+            def chained(x: Array, observed: Array) -> Array:
+                return clamped.conditional_draws(key, params, n, x, observed, columns, sweeps)
 
-        mean = by_blocks(means, rows, size=_BLOCK)
-        return ConditionalParts(mean, draws, f"{clamped.CONDITIONAL_CHAINS} clamped chains of {2 * sweeps} sweeps")
+            drawn = self._each(rows, *(partial(_by_blocks, f, size=_BLOCK) for f in (exact, chained)))
+            return np.moveaxis(drawn, 1, 0)
+
+        mean = self._each(rows, lambda few: self._hole_sums(few)[1], partial(_by_blocks, means, size=_BLOCK))
+        method = f"{clamped.CONDITIONAL_CHAINS} clamped chains of {2 * sweeps} sweeps"
+        return ConditionalParts(mean, draws, "exact" if holes.few_holes(rows, columns).all() else method)
+
+    def _hole_sums(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return _by_blocks(lambda x, o: holes.hole_sums(self.params, x, o, self.columns), rows, _BLOCK)
+
+    def _each(self, rows: np.ndarray, exact: Callable[[np.ndarray], Any], other: Callable[[np.ndarray], Any]) -> Any:
+        """Results, rows first, of one function for the rows that lack a few bits, of another for the others."""
+        few = holes.few_holes(rows, self.columns)
+        if few.all() or not few.any():
+            return exact(rows) if few.all() else other(rows)
+        back = np.argsort(np.concatenate([np.flatnonzero(few), np.flatnonzero(~few)]))
+        return jax.tree.map(lambda a, b: np.concatenate([a, b])[back], exact(rows[few]), other(rows[~few]))
 
 
 def answers(params: RBMParams, columns: Columns, settings: Settings) -> Exact | Sampled:
@@ -161,5 +187,6 @@ def _block(rows: np.ndarray) -> int:
     return 1 if len(rows) == 1 else 256
 
 
-def _seen(x: Array, observed: Array | None) -> Array:
-    return jnp.ones(x.shape, bool) if observed is None else observed
+def _by_blocks(function: Callable[[Array, Array], Any], rows: np.ndarray, size: int) -> Any:
+    """As `by_blocks`, with a mask even where everything is observed."""
+    return by_blocks(lambda x, o: function(x, jnp.ones(x.shape, bool) if o is None else o), rows, size)
