@@ -10,12 +10,13 @@ from typing import Any
 # 500 hidden units on binarized-mnist within 15 minutes.
 RBM_500: dict[str, Any] = {
     "n_components": 500,
-    "n_epochs": 100,
+    "n_epochs": 130,
     "batch_size": 100,
     "n_chains": 100,
     "n_gibbs_steps": 1,
     "learning_rate": 0.05,
     "schedule": "linear",
+    "averaging": 0.999,
     "n_temperatures": 10_000,
     "n_ais_chains": 128,
 }

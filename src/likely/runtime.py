@@ -34,15 +34,20 @@ def float_dtype() -> np.dtype:
 def by_blocks(function: Callable[..., Any], rows: np.ndarray, size: int = BLOCK_ROWS) -> Any:
     """function(x, observed) over blocks of rows, results joined along the first axis as NumPy arrays.
 
-    x is (size, d) with zeros where unobserved; `observed` is None when all rows are complete. The last block is padded,
+    x is (size, d) with zeros where unobserved. Complete rows and rows with holes go in different blocks, `observed` is
+    None for the former, so that a row's result does not depend on the rows beside it. The last block of each is padded,
     its padding cut off again. `function` should call something compiled, and may return any pytree of arrays with the
     rows first.
     """
+    holed = np.isnan(rows).any(axis=1)
+    groups = [index for index in (np.flatnonzero(~holed), np.flatnonzero(holed)) if len(index)]
     parts = []
-    for x, observed, weight in _padded_blocks(rows, size):
-        n = int(weight.sum())
-        parts.append(jax.tree.map(lambda a, n=n: np.asarray(a)[:n], function(x, observed)))
-    return jax.tree.map(lambda *pieces: np.concatenate(pieces), *parts)
+    for index in groups or [np.arange(0)]:
+        for x, observed, weight in _padded_blocks(rows if len(groups) == 1 else rows[index], size):
+            n = int(weight.sum())
+            parts.append(jax.tree.map(lambda a, n=n: np.asarray(a)[:n], function(x, observed)))
+    places = np.argsort(np.concatenate(groups)) if len(groups) > 1 else slice(None)
+    return jax.tree.map(lambda *pieces: np.concatenate(pieces)[places], *parts)
 
 
 def sum_blocks(function: Callable[..., Any], rows: np.ndarray, size: int = BLOCK_ROWS) -> Any:

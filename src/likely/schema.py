@@ -140,9 +140,10 @@ class Schema:
     def as_real(self) -> Schema:
         """The same columns read as real numbers, for models that know only those."""
         for column in self.columns:
-            if column.kind == "categorical":
+            if column.categories is not None and column.categories != (False, True):
                 raise SchemaError(
-                    f"column {column.name!r} is categorical and has no numeric reading: "
+                    f"column {column.name!r} is {column.kind} with values {column.categories[0]!r}, ... "
+                    "and has no numeric reading: "
                     "drop it, or use a model for mixed columns (Independent, Mixture, RBM, VAE)."
                 )
         return replace(self, columns=tuple(Column(column.name, "real") for column in self.columns))

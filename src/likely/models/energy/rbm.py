@@ -43,7 +43,8 @@ class RBM(Model):
     n_gibbs_steps : Gibbs steps an update; a pair (first, last) grows evenly over the updates.
     n_chains : persistent chains. They are kept with the model: samples start from them.
     centring : measure units from their means in the gradient; the machine is the same, it learns faster.
-    n_epochs, batch_size, optimizer, learning_rate, schedule, warmup_steps, weight_decay, gradient_clip, averaging : see
+    learning_rate : None takes 0.2 for binary and categorical columns, 0.05 where a column's statistics are unbounded.
+    n_epochs, batch_size, optimizer, schedule, warmup_steps, weight_decay, gradient_clip, averaging, memory_budget : see
         `likely.training.TrainingConfig`.
     n_temperatures, n_ais_chains : of annealed importance sampling, where log Z cannot be enumerated.
     n_sweeps : Gibbs sweeps before a sample or a conditional is taken, where they cannot be drawn exactly.
@@ -83,6 +84,7 @@ class RBM(Model):
         "weight_decay": [Interval(Real, 0, None, closed="left")],
         "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
         "averaging": [Interval(Real, 0, 1, closed="right"), None],
+        "memory_budget": [Interval(Integral, 1, None, closed="left")],
         "n_temperatures": [Interval(Integral, 1, None, closed="left")],
         "n_ais_chains": [Interval(Integral, 2, None, closed="left")],
         "n_sweeps": [Interval(Integral, 1, None, closed="left")],
@@ -101,12 +103,13 @@ class RBM(Model):
         n_epochs: int = 100,
         batch_size: int = 20,
         optimizer: str = "sgd",
-        learning_rate: float | None = 0.2,
+        learning_rate: float | None = None,
         schedule: str = "linear",
         warmup_steps: int = 0,
         weight_decay: float = 0.0,
         gradient_clip: float | None = None,
         averaging: float | None = None,
+        memory_budget: int = 2 << 30,
         n_temperatures: int = 1000,
         n_ais_chains: int = 128,
         n_sweeps: int = 200,
@@ -127,6 +130,7 @@ class RBM(Model):
         self.weight_decay = weight_decay
         self.gradient_clip = gradient_clip
         self.averaging = averaging
+        self.memory_budget = memory_budget
         self.n_temperatures = n_temperatures
         self.n_ais_chains = n_ais_chains
         self.n_sweeps = n_sweeps
@@ -151,7 +155,10 @@ class RBM(Model):
         mean, variance = moments(rows, columns)
         params = self._init(init_key, columns)
         params = eqx.tree_at(lambda p: p.visible_bias, params, columns.natural(mean, floor=1e-4))
-        config = TrainingConfig(**{name: getattr(self, name) for name in _CONFIG})
+        settings = {name: getattr(self, name) for name in _CONFIG}
+        if self.learning_rate is None:
+            settings["learning_rate"] = 0.2 if set(columns.kinds) <= {"binary", "categorical"} else 0.05
+        config = TrainingConfig(**settings)
         objective = partial(
             contrast,
             columns=columns,
@@ -259,6 +266,7 @@ _CONFIG = (
     "weight_decay",
     "gradient_clip",
     "averaging",
+    "memory_budget",
 )
 
 

@@ -151,7 +151,7 @@ class FactorAnalysis(LinearGaussian):
         *,
         max_iter: int = 500,
         tol: float = 1e-3,
-        min_noise: float = 1e-6,
+        min_noise: float = 1e-3,
         schema: Any = None,
         random_state: Any = None,
     ):
