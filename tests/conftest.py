@@ -8,6 +8,7 @@ included) or "all" (0 to 99). Hypothesis draws the same examples every time, unl
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,6 +57,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "global_random_seed" in metafunc.fixturenames:
         seeds = seeds_from(os.environ.get("LIKELY_TESTS_GLOBAL_RANDOM_SEED"))
         metafunc.parametrize("global_random_seed", seeds, ids=[f"seed{seed}" for seed in seeds])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _release_programs() -> Iterator[None]:
+    """Let go of compiled programs after each file of tests: thousands of them take gigabytes."""
+    yield
+    if "jax" in sys.modules:
+        import jax
+
+        jax.clear_caches()
 
 
 @pytest.fixture
