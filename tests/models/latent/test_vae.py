@@ -41,10 +41,11 @@ def test_evidence_of_a_one_latent_model_by_quadrature(x64, global_random_seed):
     check_evidence_by_quadrature(model.evidence(rows), quadrature(module, rows)[0])
 
 
-def test_evidence_of_a_linear_model_is_factor_analysis(x64, global_random_seed):
-    module, *law = linear_case(global_random_seed, spoil=0.2)
-    rows = factor_rows(global_random_seed, *law, 40)
-    rows[20:] = with_holes(rows[20:], global_random_seed)
+@pytest.mark.parametrize(("n_components", "holes"), [(2, 0.0), (1, 0.4)])
+def test_evidence_of_a_linear_model_is_factor_analysis(x64, global_random_seed, n_components, holes):
+    """With holes for one latent: of more, the exact posterior of a row with holes is not diagonal any more."""
+    module, *law = linear_case(global_random_seed, k=n_components, spoil=0.2)
+    rows = with_holes(factor_rows(global_random_seed, *law, 40), global_random_seed, holes)
     model = fitted(global_random_seed, factor_rows(1, *law, 5), module, n_importance=4000)
     check_evidence_by_quadrature(model.evidence(rows), factor_log_prob(rows, *law))
 

@@ -19,7 +19,8 @@ def linear_case(seed, d=6, k=2, *, spoil=0.0):
     """A linear autoencoder on real columns, its loadings (d, k), offset and noise variances (d,).
 
     The columns of the loadings are orthogonal after division by the noise, so that the posterior is diagonal, and the
-    encoder is exactly that posterior; `spoil` moves the encoder away from it.
+    encoder is exactly that posterior. `spoil` moves its mean away and widens it by e^spoil: wider, since the weights
+    of a narrower one can have infinite variance, and then no standard error means anything.
     """
     random = np.random.RandomState(seed)
     noise = 0.3 + random.rand(d)
@@ -27,8 +28,9 @@ def linear_case(seed, d=6, k=2, *, spoil=0.0):
     offset = random.normal(size=d)
     precision = 1 + np.diag(loadings.T @ (loadings / noise[:, None]))
     projection = (loadings / noise[:, None]).T / precision[:, None]
-    weight = np.concatenate([projection, np.zeros((k, d))]) + spoil * random.normal(size=(2 * k, d)) / np.sqrt(d)
-    bias = np.concatenate([-projection @ offset, -0.5 * np.log(precision)]) + spoil * random.normal(size=2 * k)
+    moved = projection + spoil * random.normal(size=(k, d)) / np.sqrt(d * precision)[:, None]
+    weight = np.concatenate([moved, np.zeros((k, d))])
+    bias = np.concatenate([-projection @ offset, spoil - 0.5 * np.log(precision)])
     module = linear_module(weight, bias, loadings, offset, noise)
     return module, loadings, offset, noise
 
