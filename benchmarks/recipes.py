@@ -10,7 +10,7 @@ from typing import Any
 # 500 hidden units on binarized-mnist within 15 minutes.
 RBM_500: dict[str, Any] = {
     "n_components": 500,
-    "n_epochs": 130,
+    "n_epochs": 120,
     "batch_size": 100,
     "n_chains": 100,
     "n_gibbs_steps": 1,
