@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from likely.montecarlo import average_chains, fast_key, run_chains
+from likely.montecarlo import average_chains, run_chains
 
 
 def counting(key, state):
@@ -27,5 +27,5 @@ def test_each_step_has_its_own_randomness(global_random_seed):
     """A walk of n independent N(0, 1) steps has variance n."""
     walk = lambda key, state: state + jax.random.normal(key, state.shape)  # noqa: E731
     n = 20_000
-    end = np.asarray(run_chains(fast_key(jax.random.key(global_random_seed)), walk, jnp.zeros(n), 9))
+    end = np.asarray(run_chains(jax.random.key(global_random_seed), walk, jnp.zeros(n), 9))
     assert abs(end.var() / 9 - 1) < 5 * np.sqrt(2 / n)

@@ -2,7 +2,7 @@
 
 from likely.montecarlo.ais import annealed_importance, log_mean_weight, replicate_log_mean
 from likely.montecarlo.enumeration import MAX_CONFIGURATIONS, configurations, draw, log_sum, n_configurations
-from likely.montecarlo.gibbs import average_chains, fast_key, run_chains
+from likely.montecarlo.gibbs import average_chains, run_chains
 
 __all__ = [
     "MAX_CONFIGURATIONS",
@@ -10,7 +10,6 @@ __all__ = [
     "average_chains",
     "configurations",
     "draw",
-    "fast_key",
     "log_mean_weight",
     "log_sum",
     "n_configurations",

@@ -42,11 +42,3 @@ def average_chains(
     zeros = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(statistic, state))
     state, total = lax.fori_loop(0, n_steps, step, (state, zeros))
     return jax.tree.map(lambda a: a / n_steps, total), state
-
-
-def fast_key(key: Key[Array, ""]) -> Key[Array, ""]:
-    """A key of JAX's "rbg" generator, seeded by `key`.
-
-    Drawing bits is a large part of a Gibbs step, and on a CPU this generator is faster than the default one.
-    """
-    return jax.random.wrap_key_data(jax.random.bits(key, (4,), jnp.uint32), impl="rbg")

@@ -138,6 +138,15 @@ def test_holes_cost_nothing_when_there_are_none_to_speak_of(large):
     assert model.evidence(np.full((1, 64), np.nan)).values[0] == 0.0
 
 
+def test_few_chains_and_rows_with_holes_have_as_many_replicates():
+    rows = np.random.default_rng(0).integers(0, 2, (30, 30)).astype(float)
+    model = likely.RBM(25, **QUICK | {"n_ais_chains": 4}).fit(rows)
+    rows[0, :2] = rows[1, :20] = np.nan
+    evidence = model.evidence(rows[:3])
+    assert evidence.replicates.shape == (3, 4)
+    assert (evidence.lower <= evidence.upper).all()
+
+
 def test_log_partition_is_computed_once_and_again_after_a_fit(large, monkeypatch):
     model, digits = large
     calls = []

@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from likely.columns import Columns
 from likely.models.energy.harmonium import RBMParams, along_last, hidden_logits, sample_hidden, visible_natural
-from likely.montecarlo import annealed_importance, fast_key, run_chains
+from likely.montecarlo import annealed_importance, run_chains
 
 _STEEPNESS = 4.5
 
@@ -95,8 +95,8 @@ def forward_log_sums(key: Key[Array, ""], path: Path, n_chains: int, n_temperatu
     """One estimate of log Σ exp(-E) from each chain; the mean of their exponentials is unbiased."""
     start, move = jax.random.split(key)
     stops = jnp.asarray(temperatures(n_temperatures), path.x.dtype)
-    cells = path.start(fast_key(start), n_chains)
-    log_weights = annealed_importance(fast_key(move), cells, stops, path.log_ratio, path.kernel)
+    cells = path.start(start, n_chains)
+    log_weights = annealed_importance(move, cells, stops, path.log_ratio, path.kernel)
     return log_weights + path.base_log_partition() + path.constant()
 
 
@@ -105,11 +105,11 @@ def reverse_log_sums(
 ) -> Float[Array, " n"]:
     """One estimate of -log Σ exp(-E) from each chain, which start as samples of the machine."""
     stops = jnp.asarray(temperatures(n_temperatures)[::-1], path.x.dtype)
-    log_weights = annealed_importance(fast_key(key), cells, stops, path.log_ratio, path.kernel)
+    log_weights = annealed_importance(key, cells, stops, path.log_ratio, path.kernel)
     return log_weights - path.base_log_partition() - path.constant()
 
 
 def settled(key: Key[Array, ""], path: Path, cells: Float[Array, "n d"], n_sweeps: int) -> Float[Array, "n d"]:
     """The cells after some sweeps of the machine's own chain."""
     at = jnp.ones((), path.x.dtype)
-    return run_chains(fast_key(key), lambda k, c: path.kernel(k, c, at), cells, n_sweeps)
+    return run_chains(key, lambda k, c: path.kernel(k, c, at), cells, n_sweeps)

@@ -25,7 +25,7 @@ from likely.models.energy.harmonium import (
     sample_hidden,
     visible_natural,
 )
-from likely.montecarlo import average_chains, fast_key, run_chains
+from likely.montecarlo import average_chains, run_chains
 
 N_REPLICATES = 16  # groups of chains that tell the Monte Carlo error; also the chains of a row with holes
 CONDITIONAL_CHAINS = 4
@@ -48,9 +48,7 @@ def whole_machine(
     chains = params.chains.astype(params.weights.dtype)
     path = Path(params, marginals(params, columns), jnp.zeros(columns.n_columns, params.weights.dtype), None, columns)
     forward = forward_log_sums(ahead, path, settings.n_chains, settings.n_temperatures)
-    begun = columns.sample(
-        fast_key(start), visible_natural(params, chains[jnp.arange(settings.n_chains) % len(chains)])
-    )
+    begun = columns.sample(start, visible_natural(params, chains[jnp.arange(settings.n_chains) % len(chains)]))
     begun = settled(settle, path, begun, settings.n_sweeps)
     return forward, reverse_log_sums(back, path, begun, settings.n_temperatures)
 
@@ -70,7 +68,7 @@ def rows_with_holes(
         ahead, start, settle, back = jax.random.split(key, 4)
         path = Path(params, marginals(params, columns), *row, columns)
         forward = forward_log_sums(ahead, path, N_REPLICATES, settings.n_temperatures)
-        begun = settled(settle, path, path.start(fast_key(start), N_REPLICATES), settings.n_sweeps)
+        begun = settled(settle, path, path.start(start, N_REPLICATES), settings.n_sweeps)
         return forward, reverse_log_sums(back, path, begun, settings.n_temperatures)
 
     return lax.map(one, (x, observed))  # one after the other: the same program, so the same bits, for every row
@@ -86,7 +84,7 @@ def conditional_mean(
     n_sweeps: int,
 ) -> Float[Array, "n D"]:
     """E[T(x)] given the observed cells, from clamped chains: as many sweeps to settle as to average over."""
-    begin, settle, average = jax.random.split(fast_key(key), 3)
+    begin, settle, average = jax.random.split(key, 3)
     statistics, mask = columns.statistics(x, observed), columns.spread(observed)
 
     def of_row(row, seen, guess):
@@ -111,7 +109,7 @@ def conditional_draws(
     n_sweeps: int,
 ) -> Float[Array, "rows n d"]:
     """Draws of the unobserved cells, each from a clamped chain of its own."""
-    begin, settle, end = jax.random.split(fast_key(key), 3)
+    begin, settle, end = jax.random.split(key, 3)
 
     def of_row(row, seen, guess):
         hidden = jax.random.bernoulli(begin, guess[None], (n, len(guess))).astype(x.dtype)
@@ -126,7 +124,7 @@ def conditional_draws(
 @eqx.filter_jit
 def free_draws(key: Key[Array, ""], params: RBMParams, n: int, columns: Columns, n_sweeps: int) -> Float[Array, "n d"]:
     """Rows from chains of their own, which go on from the training chains."""
-    pick, move, end = jax.random.split(fast_key(key), 3)
+    pick, move, end = jax.random.split(key, 3)
     chosen = jax.random.randint(pick, (n,), 0, len(params.chains))
     hidden = params.chains[chosen].astype(params.weights.dtype)
     hidden = run_chains(move, lambda k, h: gibbs_hidden(k, params, h, columns), hidden, n_sweeps)

@@ -104,7 +104,7 @@ class Sampled:
     def log_partition(self, key: jax.Array) -> LogSum:
         """Log Z."""
         forward, reverse = clamped.whole_machine(key, self.params, self.columns, self.settings)
-        return _log_sum(np.asarray(forward)[None], np.asarray(reverse)[None])
+        return _log_sum(np.asarray(forward)[None], np.asarray(reverse)[None], self._n_groups)
 
     def log_sum(self, key: jax.Array, rows: np.ndarray) -> LogSum:
         """Log Σ exp(-E) with the observed cells clamped."""
@@ -114,9 +114,13 @@ class Sampled:
 
         def exact(few: np.ndarray) -> LogSum:
             value = self._hole_sums(few)[0].astype(np.float64)
-            return LogSum(value, value, np.repeat(value[:, None], clamped.N_REPLICATES, axis=1))
+            return LogSum(value, value, np.repeat(value[:, None], self._n_groups, axis=1))
 
-        return self._each(rows, exact, lambda many: _log_sum(*_by_blocks(annealed, many, 1)))
+        def estimated(many: np.ndarray) -> LogSum:
+            forward, reverse = _by_blocks(annealed, many, 1)
+            return _log_sum(forward, reverse, self._n_groups)
+
+        return self._each(rows, exact, estimated)
 
     def hidden(self, rows: np.ndarray) -> np.ndarray:
         """E[h | observed cells], by mean field where it is not exact."""
@@ -149,6 +153,11 @@ class Sampled:
         method = f"{clamped.CONDITIONAL_CHAINS} clamped chains of {2 * sweeps} sweeps"
         return ConditionalParts(mean, draws, "exact" if holes.few_holes(rows, columns).all() else method)
 
+    @property
+    def _n_groups(self) -> int:
+        """Replicates of whole machine and rows alike: they are subtracted one by one."""
+        return min(clamped.N_REPLICATES, self.settings.n_chains)
+
     def _hole_sums(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return _by_blocks(lambda x, o: holes.hole_sums(self.params, x, o, self.columns), rows, _BLOCK)
 
@@ -167,10 +176,9 @@ def answers(params: RBMParams, columns: Columns, settings: Settings) -> Exact | 
     return Sampled(params, columns, settings) if side is None else Exact(params, columns, side)
 
 
-def _log_sum(forward: np.ndarray, reverse: np.ndarray) -> LogSum:
+def _log_sum(forward: np.ndarray, reverse: np.ndarray, n_groups: int) -> LogSum:
     """From the chains (n, c) of n machines."""
     low, high = log_mean_weight(forward.T), -log_mean_weight(reverse.T)
-    n_groups = min(clamped.N_REPLICATES, forward.shape[1], reverse.shape[1])
     of_low, of_high = (replicate_log_mean(chains.T, n_groups).T for chains in (forward, reverse))
     of_high = low[:, None] + of_high.mean(axis=1, keepdims=True) - of_high  # its spread, about the low end
     noisier = of_high.std(axis=1, keepdims=True) > of_low.std(axis=1, keepdims=True)

@@ -22,7 +22,7 @@ from likely.models.energy.harmonium import (
     sample_hidden,
     visible_natural,
 )
-from likely.montecarlo import fast_key, run_chains
+from likely.montecarlo import run_chains
 from likely.objectives.contrastive import BipartiteGradient, Offsets, Phase, Rates, bipartite_gradient, with_gradient
 from likely.training import Batch
 
@@ -70,7 +70,7 @@ def contrast(
     The gap between the data's mean free energy and the chains', which is near zero throughout, and the new state.
     """
     machine = lax.stop_gradient(to_natural(params, columns))
-    fill, begin, move, end = jax.random.split(fast_key(key), 4)
+    fill, begin, move, end = jax.random.split(key, 4)
     visible = _filled(fill, machine, batch, columns)
     hidden = state.chains if persistent else sample_hidden(begin, hidden_logits(machine, visible))
     if n_first > 1 or n_last > 1:

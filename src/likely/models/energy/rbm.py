@@ -43,7 +43,8 @@ class RBM(Model):
     n_gibbs_steps : Gibbs steps an update; a pair (first, last) grows evenly over the updates.
     n_chains : persistent chains. They are kept with the model: samples start from them.
     centring : measure units from their means in the gradient; the machine is the same, it learns faster.
-    learning_rate : None takes 0.2 for binary and categorical columns, 0.05 where a column's statistics are unbounded.
+    learning_rate : None takes 0.2 for binary and categorical columns, 0.05 where a column's statistics are unbounded;
+        with another optimizer than "sgd", that one's own default.
     n_epochs, batch_size, optimizer, schedule, warmup_steps, weight_decay, gradient_clip, averaging, memory_budget : see
         `likely.training.TrainingConfig`.
     n_temperatures, n_ais_chains : of annealed importance sampling, where log Z cannot be enumerated.
@@ -156,7 +157,7 @@ class RBM(Model):
         params = self._init(init_key, columns)
         params = eqx.tree_at(lambda p: p.visible_bias, params, columns.natural(mean, floor=1e-4))
         settings = {name: getattr(self, name) for name in _CONFIG}
-        if self.learning_rate is None:
+        if self.learning_rate is None and self.optimizer == "sgd":
             settings["learning_rate"] = 0.2 if set(columns.kinds) <= {"binary", "categorical"} else 0.05
         config = TrainingConfig(**settings)
         objective = partial(
