@@ -203,7 +203,7 @@ def test_a_checkpoint_without_its_position(monkeypatch, tmp_path):
     caught(check_resumed_run_is_the_same, tmp_path, ROWS, EVERYTHING, 25)
 
 
-def test_an_order_that_depends_on_the_session(monkeypatch, tmp_path):
+def test_an_order_that_depends_on_the_process(monkeypatch, tmp_path):
     shared = np.random.default_rng(0)
     monkeypatch.setattr(batches.Feed, "_random", lambda *_: shared)
     caught(check_resumed_run_is_the_same, tmp_path, ROWS, EVERYTHING, 25)

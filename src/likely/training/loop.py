@@ -141,7 +141,7 @@ class _Trainer:
         self.checkpoint = Checkpoint(checkpoint) if isinstance(checkpoint, str | os.PathLike) else checkpoint
         self.pace, self.reporter = _Pace(), current_reporter()
         self.saved_at = time.perf_counter()
-        self.began = self.saved_at - seconds  # as if earlier sessions of this run had been just now
+        self.began = self.saved_at - seconds  # as if what was done before the checkpoint had been just now
 
     def go(self, label: str) -> None:
         """Take all steps that are left."""

@@ -199,8 +199,8 @@ class VAE(Model):
     n_components : number of latents.
     hidden : sizes of the encoder's hidden layers; the decoder has them in reverse. () makes both linear.
     activation : "gelu", "tanh", "relu", "softplus", "sigmoid", "elu", "swish" ...
-    n_epochs, batch_size, learning_rate, schedule, weight_decay, averaging, gradient_clip : see `TrainingConfig`; the
-        optimiser is Adam.
+    n_epochs, batch_size, learning_rate, schedule, weight_decay, averaging, gradient_clip, memory_budget : see
+        `TrainingConfig`; the optimiser is Adam.
     warmup_steps : steps in which the learning rate rises to its value.
     n_samples : latents a row and step in the training bound.
     beta : weight of the KL divergence in the training bound; 1 is the evidence lower bound.
@@ -237,6 +237,7 @@ class VAE(Model):
         "weight_decay": [Interval(Real, 0, None, closed="left")],
         "averaging": [Interval(Real, 0, 1, closed="right"), None],
         "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
+        "memory_budget": [Interval(Integral, 1, None, closed="left")],
         "n_samples": [Interval(Integral, 1, None, closed="left")],
         "beta": [Interval(Real, 0, None, closed="left")],
         "beta_warmup": [Interval(Real, 0, None, closed="left")],
@@ -263,6 +264,7 @@ class VAE(Model):
         weight_decay: float = 0.1,
         averaging: float | None = None,
         gradient_clip: float | None = None,
+        memory_budget: int = 2 << 30,
         n_samples: int = 1,
         beta: float = 1.0,
         beta_warmup: float = 10.0,
@@ -284,6 +286,7 @@ class VAE(Model):
         self.weight_decay = weight_decay
         self.averaging = averaging
         self.gradient_clip = gradient_clip
+        self.memory_budget = memory_budget
         self.n_samples = n_samples
         self.beta = beta
         self.beta_warmup = beta_warmup
@@ -324,7 +327,7 @@ class VAE(Model):
 
     def _config(self, patience: int | None) -> TrainingConfig:
         names = ("n_epochs", "batch_size", "learning_rate", "schedule", "warmup_steps", "weight_decay", "averaging")
-        more = ("gradient_clip", "validate_every")
+        more = ("gradient_clip", "validate_every", "memory_budget")
         settings = {name: getattr(self, name) for name in names + more}
         return TrainingConfig(optimizer="adam", patience=patience, **settings)
 

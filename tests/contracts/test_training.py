@@ -1,0 +1,80 @@
+"""What every model that is trained step by step keeps: checkpoints, resuming, rows larger than memory."""
+
+import inspect
+
+import jax
+import numpy as np
+import pytest
+from tests.contracts.table import NAMES, binary_rows, real_rows, small
+
+import likely
+from likely import registry
+
+TRAINED = [name for name in NAMES if registry.model_class(name)._resumable]
+
+
+class Interrupted(Exception):
+    """Stands for a crash."""
+
+
+class CrashAfter:
+    """A reporter that raises after some updates."""
+
+    def __init__(self, n: int):
+        self.left = n
+
+    def start(self, total, label):
+        pass
+
+    def update(self, done, metrics):
+        self.left -= 1
+        if self.left == 0:
+            raise Interrupted
+
+    def finish(self):
+        pass
+
+
+def same(first, second):
+    jax.tree.map(np.testing.assert_array_equal, first.params_, second.params_)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_resumed_fit_has_the_bits_of_an_uninterrupted_one(name, tmp_path):
+    X, path = binary_rows(0, n=400), tmp_path / "run.checkpoint"
+    model = small(name, n_epochs=12, batch_size=20)
+    with likely.training.use_reporter(CrashAfter(8)), pytest.raises(Interrupted):
+        model.fit(X, checkpoint=likely.Checkpoint(path, every_steps=5))
+    assert path.exists()
+    resumed = small(name, n_epochs=12, batch_size=20).fit(X, resume=path)
+    same(resumed, small(name, n_epochs=12, batch_size=20).fit(X))
+    np.testing.assert_array_equal(resumed.sample(3), resumed.sample(3))
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_resuming_on_other_data_is_refused(name, tmp_path):
+    path = tmp_path / "run.checkpoint"
+    small(name).fit(binary_rows(0), checkpoint=path)
+    with pytest.raises(ValueError, match="rows"):
+        small(name).fit(binary_rows(1), resume=path)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in TRAINED])
+def test_models_without_steps_have_no_checkpoints(name, tmp_path):
+    with pytest.raises(ValueError, match="has no checkpoints"):
+        small(name).fit(real_rows(0), checkpoint=tmp_path / "run.checkpoint")
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_rows_larger_than_the_budget_are_streamed_from_a_memory_map(name, tmp_path):
+    """Streaming shuffles within blocks, so bits differ; what is learned must not."""
+    assert "memory_budget" in inspect.signature(registry.model_class(name)).parameters
+    rows = binary_rows(0, n=2000).astype(np.float32)
+    np.save(tmp_path / "rows.npy", rows)
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    options = {"n_epochs": 10, "batch_size": 50}
+    streamed = small(name, memory_budget=16_000, **options).fit(mapped)
+    whole, base = small(name, **options).fit(rows), small("Independent").fit(rows)
+    gain = whole.score(rows) - base.score(rows)
+    assert gain > 0.1
+    assert abs(streamed.score(rows) - whole.score(rows)) < 0.2 * gain
