@@ -85,7 +85,8 @@ class Path(NamedTuple):
 def temperatures(n: int) -> np.ndarray:
     """(n + 1,) stops of a path from 0 to 1, closer to each other near its ends.
 
-    A logistic curve; on a machine of 500 hidden units for digits it took a fifth off the gap between the two ways.
+    A logistic curve; on the one machine of 500 hidden units where it was tried, the gap between the mean log weights of
+    the two ways was 8.4 nats with it and 9.9 with even stops.
     """
     curve = 1 / (1 + np.exp(-np.linspace(-_STEEPNESS, _STEEPNESS, n + 1)))
     return (curve - curve[0]) / (curve[-1] - curve[0])
