@@ -5,10 +5,10 @@ import inspect
 import jax
 import numpy as np
 import pytest
-from tests.contracts.table import NAMES, binary_rows, real_rows, small
 
 import likely
 from likely import registry
+from tests.contracts.table import NAMES, binary_rows, real_rows, small
 
 TRAINED = [name for name in NAMES if registry.model_class(name)._resumable]
 
