@@ -10,7 +10,7 @@ from typing import Any
 # 500 hidden units on binarized-mnist within 15 minutes.
 RBM_500: dict[str, Any] = {
     "n_components": 500,
-    "n_epochs": 120,
+    "n_epochs": 110,
     "batch_size": 100,
     "n_chains": 100,
     "n_gibbs_steps": 1,
@@ -56,10 +56,13 @@ VAE_50: dict[str, Any] = {
     "n_components": 50,
     "hidden": (500, 500),
     "activation": "gelu",
-    "n_epochs": 100,
+    "n_epochs": 110,
     "batch_size": 100,
     "learning_rate": 1e-3,
     "schedule": "cosine",
+    "weight_decay": 0.01,
+    "averaging": 0.999,
+    "beta_warmup": 0,
     "n_importance": 5_000,
 }
 
