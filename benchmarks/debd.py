@@ -31,7 +31,8 @@ def run(*, small: bool, seed: int) -> Outcome:
 
 def _one_set(name: str, small: bool, seed: int) -> dict[str, dict[str, Any]]:
     dataset = data.load(f"debd/{name}", small=small)
-    return {model: _best(model, grid, dataset, small, seed) for model, grid in recipes.DEBD_GRIDS.items()}
+    grids = {model: recipes.debd_grid(model, len(dataset.train)) for model in recipes.DEBD_GRIDS}
+    return {model: _best(model, grid, dataset, small, seed) for model, grid in grids.items()}
 
 
 def _best(model: str, grid: list[dict[str, Any]], dataset, small: bool, seed: int) -> dict[str, Any]:

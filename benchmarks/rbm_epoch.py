@@ -30,7 +30,7 @@ PEER_LOOKS = (1, 2, 4, 8, 12, 16, 20)  # epochs after which BernoulliRBM is judg
 def run(*, small: bool, seed: int) -> Outcome:
     dataset = data.load("binarized-mnist", small=small, n_small=200)
     recipe = recipes.RBM_RACE | ({"n_components": 24, "n_temperatures": 100, "n_ais_chains": 16} if small else {})
-    rows = dataset.train.astype(np.float32)  # scikit-learn keeps single precision, in which it is faster
+    rows = dataset.train.astype(np.float32)  # the same for both; scikit-learn keeps single precision
     epoch_line, epoch_figures = _one_epoch(rows, dataset, recipe, seed, n_rounds=1 if small else 5)
     looks = (1, 2) if small else PEER_LOOKS
     race_line, race_figures = _race(rows, dataset, recipe, seed, looks)
