@@ -45,7 +45,7 @@ _HEAD = """# Six binary data sets
 
 Mean test log-likelihood in nats, higher is better. For each model a small grid of settings was fitted on the training
 rows and the setting with the best validation evidence was taken; the test rows chose nothing. The VAE's settings for
-sets of few rows were arrived at on the validation rows of mushrooms, over some twenty-five trials with one seed, of
+sets of few rows were arrived at on the validation rows of mushrooms, over twenty-eight trials with one seed, of
 which the grid keeps two. A figure with ≥ is a
 lower limit: the importance-weighted bound of a VAE, or reverse AIS of an RBM whose partition function is too large to
 enumerate (AIS itself in brackets). **Bold**: the best of ours by validation. ProbabilisticPCA and FactorAnalysis read
