@@ -46,5 +46,5 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf .venv .cache .hypothesis build dist report.html
+	rm -rf .venv benchmarks/.venv .cache .hypothesis build dist report.html
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

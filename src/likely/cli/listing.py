@@ -27,10 +27,8 @@ def models(json: Json = False) -> None:
             ]
         )
         return
-    rows = [
-        (e.name, e.family, *("✓" if verb in e.offers else "–" for verb in _VERBS), e.summary) for e in registry.ENTRIES
-    ]
-    _print_table(("model", "family", *_VERBS, "what it is"), rows)
+    rows = [(e.name, e.summary, *("✓" if verb in e.offers else "–" for verb in _VERBS)) for e in registry.ENTRIES]
+    _print_table(("model", "what it is", *_VERBS), rows)
 
 
 def datasets(json: Json = False) -> None:
