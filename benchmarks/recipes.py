@@ -63,6 +63,7 @@ VAE_50: dict[str, Any] = {
     "weight_decay": 0.01,
     "averaging": 0.999,
     "beta_warmup": 0,
+    "validate_every": 10,
     "n_importance": 5_000,
 }
 

@@ -142,7 +142,7 @@ def blocks_of(rows: np.ndarray, layout: Layout, k: int) -> Blocks:
     """Rows as blocks, small ones where a row costs K r² numbers."""
     missing = np.isnan(rows).any()
     cost = max(rows.shape[1], k * max(1, len(layout.joint_places)) ** (2 if missing else 1))
-    size = min(len(rows), max(16, min(2048, (1 << 23) // cost)))
+    size = min(len(rows), max(16, min(512, (1 << 23) // cost)))  # 512 rows stay in the cache between the two products
     n_blocks = math.ceil(len(rows) / size)
     padded = np.zeros((n_blocks * size, rows.shape[1]), rows.dtype)
     padded[: len(rows)] = rows
