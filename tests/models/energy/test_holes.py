@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from likely.columns import Columns
-from likely.models.energy import enumerated, holes
+from likely.models.energy import clamped, enumerated, holes
 from likely.models.energy.clamped import Settings
 from likely.models.energy.inference import Exact, Sampled
 from tests.models.energy import brute_force
@@ -61,10 +61,13 @@ def test_a_large_machine_answers_such_rows_exactly_and_keeps_their_order(x64, gl
     sums, truth = sampled.log_sum(key, rows), exact.log_sum(key, rows)
     np.testing.assert_allclose(sums.low[[0, 2]], truth.low[[0, 2]], rtol=1e-8)
     np.testing.assert_array_equal(sums.low[[0, 2]], sums.high[[0, 2]])
-    np.testing.assert_allclose(sums.low, truth.low, atol=0.5)
+    error = sums.replicates.std(axis=1, ddof=1) / np.sqrt(sums.replicates.shape[1])
+    assert (np.abs(sums.low - truth.low) <= 6 * error + 1e-8).all()
     parts = sampled.condition(key, rows)
     np.testing.assert_allclose(parts.mean[[0, 2]], exact.condition(key, rows).mean[[0, 2]], rtol=1e-8)
-    np.testing.assert_allclose(parts.mean, exact.condition(key, rows).mean, atol=0.2)
+    # the chains of so weak a machine forget a state within ten sweeps, and a bit's standard deviation is at most 1/2
+    error = 0.5 / np.sqrt(clamped.CONDITIONAL_CHAINS * 200 / 10)
+    np.testing.assert_allclose(parts.mean, exact.condition(key, rows).mean, atol=5 * error)
     assert parts.sample(key, 3).shape == (3, 4, 12)
     assert sampled.condition(key, rows[[0, 2]]).method == "exact"
     np.testing.assert_allclose(sampled.hidden(rows)[[0, 2]], exact.hidden(rows)[[0, 2]], rtol=1e-8)

@@ -168,7 +168,7 @@ def test_training_starts_from_the_columns_means(digits):
     model = VAE(**SMALL | {"n_epochs": 1, "learning_rate": 1e-9}).fit(digits.train)
     base = likely.Independent().fit(digits.train)
     logits = np.asarray(model.params_.decoder.layers[-1].bias)
-    np.testing.assert_allclose(logits, base.params_.eta, atol=0.1)
+    np.testing.assert_allclose(logits, base.params_.eta, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(model.params_.offset, digits.train.mean(axis=0), rtol=1e-5)
 
 
