@@ -17,7 +17,7 @@ compare: $(INSTALLED)
 	$(BIN)/likely compare digits
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 -q
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q  # a file on one core: what it fits and compiles, it does once
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
