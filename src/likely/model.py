@@ -74,6 +74,7 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
 
     _scaling = "column"  # or "common": centre, and one scale for all real columns (isotropic models)
     _real_only = False  # reads binary and count columns as real numbers
+    _binary_only = False  # refuses columns that are not binary
     _resumable = False  # `_fit` honours checkpoint and resume
     _why_not: ClassVar[dict[str, str]] = {}
 
@@ -213,12 +214,21 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
         if given is not None and not isinstance(given, Schema):
             raise TypeError(f"schema must be a likely.Schema or None, got {type(given).__name__}.")
         schema = Schema.infer(X) if given is None else given
+        self._check_kinds(schema)
         encoded = schema.encode(X)
         self.schema_ = schema.as_real() if self._real_only else schema
         self.columns_ = Columns.of(self.schema_)
         self.n_features_in_ = schema.n_columns
         self._check_columns(encoded)
         return encoded
+
+    def _check_kinds(self, schema: Schema) -> None:
+        odd = next((column for column in schema.columns if column.kind != "binary"), None)
+        if self._binary_only and odd is not None:
+            raise SchemaError(
+                f"column {odd.name!r} is {odd.kind}, and {type(self).__name__} takes binary columns only: drop it, cut "
+                "it into 0 and 1, or use a model for any columns (Independent, Mixture, RBM, VAE)."
+            )
 
     def _check_columns(self, encoded: np.ndarray) -> None:
         empty = np.isnan(encoded).all(axis=0)

@@ -32,6 +32,10 @@ def is_real_only(name: str) -> bool:
     return registry.model_class(name)._real_only
 
 
+def is_binary_only(name: str) -> bool:
+    return registry.model_class(name)._binary_only
+
+
 def binary_rows(seed: int, n: int = 120, holes: float = 0.0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     group = rng.integers(0, 2, (n, 1))
@@ -68,6 +72,15 @@ def mixed_frame(seed: int, n: int = 120, holes: float = 0.2) -> pl.DataFrame:
             name: [cell.item() if there else None for cell, there in zip(cells, present[name], strict=True)]
             for name, cells in columns.items()
         }
+    )
+
+
+def binary_frame(seed: int, n: int = 120, holes: float = 0.2) -> pl.DataFrame:
+    """Three binary columns, one of them of booleans, with holes."""
+    rows = binary_rows(seed, n, holes)[:, :3]
+    cells = [[None if np.isnan(cell) else int(cell) for cell in column] for column in rows.T]
+    return pl.DataFrame({"smokes": cells[0], "drinks": cells[1]}).with_columns(
+        pl.Series("sleeps", [None if cell is None else bool(cell) for cell in cells[2]])
     )
 
 

@@ -15,9 +15,11 @@ from sklearn.preprocessing import FunctionTransformer
 import likely
 from likely import registry
 from likely.evidence import KINDS
-from tests.contracts.table import NAMES, is_real_only, mixed_frame, rows_for, small
+from tests.contracts.table import NAMES, binary_frame, is_binary_only, is_real_only, mixed_frame, rows_for, small
 
 DISCRETE = [name for name in NAMES if not is_real_only(name)]
+BINARY = [name for name in NAMES if is_binary_only(name)]
+NOT_BINARY = [name for name in NAMES if not is_binary_only(name)]
 VERBS = ("condition", "impute", "denoise", "transform", "fit_transform", "inverse_transform")
 
 
@@ -157,7 +159,7 @@ def test_conditional_completes_what_is_missing_and_nothing_else(name, fitted):
         assert set(np.unique(model.impute(X))) <= {0.0, 1.0}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NOT_BINARY)
 def test_mixed_data_frames_with_holes_come_back_as_data_frames(name):
     frame, model = mixed_frame(0), small(name)
     if is_real_only(name):
@@ -177,7 +179,22 @@ def test_mixed_data_frames_with_holes_come_back_as_data_frames(name):
         assert set(filled["city"]) <= {"Ulm", "Rome", "Oslo"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", BINARY)
+def test_models_of_binary_columns_refuse_others_and_give_back_frames(name):
+    with pytest.raises(likely.SchemaError, match=r"column 'height' is real, and .+ takes binary columns only"):
+        small(name).fit(mixed_frame(0))
+    frame = binary_frame(0)
+    model = small(name).fit(frame)
+    assert model.evidence(frame).measure == "counting"
+    assert model.sample(7).columns == frame.columns
+    filled = model.impute(frame)
+    assert filled.null_count().sum_horizontal().item() == 0
+    assert filled["sleeps"].to_list() == [
+        new if cell is None else cell for cell, new in zip(frame["sleeps"], filled["sleeps"], strict=True)
+    ]
+
+
+@pytest.mark.parametrize("name", NOT_BINARY)
 def test_units_of_real_columns_only_shift_the_evidence(name):
     """Metres or millimetres: log p changes by log 1000 a cell, and nothing else does."""
     rng = np.random.default_rng(0)

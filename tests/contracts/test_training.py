@@ -8,7 +8,7 @@ import pytest
 
 import likely
 from likely import registry
-from tests.contracts.table import NAMES, binary_rows, real_rows, small
+from tests.contracts.table import NAMES, binary_rows, rows_for, small
 
 TRAINED = [name for name in NAMES if registry.model_class(name)._resumable]
 
@@ -62,7 +62,7 @@ def test_resuming_on_other_data_is_refused(name, tmp_path):
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in TRAINED])
 def test_models_without_steps_have_no_checkpoints(name, tmp_path):
     with pytest.raises(ValueError, match="has no checkpoints"):
-        small(name).fit(real_rows(0), checkpoint=tmp_path / "run.checkpoint")
+        small(name).fit(rows_for(name)(0), checkpoint=tmp_path / "run.checkpoint")
 
 
 @pytest.mark.parametrize("name", TRAINED)

@@ -14,8 +14,10 @@ from likely.datasets import Dataset
 
 
 def line_up(dataset: Dataset) -> dict[str, Any]:
-    """Class name -> an unfitted model for these data, the base line first."""
-    return {entry.class_name: suited(entry.class_name, dataset) for entry in registry.ENTRIES}
+    """Class name -> an unfitted model for these data, the base line first; without those that take other columns."""
+    binary = set(dataset.schema.kinds) == {"binary"}
+    names = [entry.class_name for entry in registry.ENTRIES]
+    return {name: suited(name, dataset) for name in names if binary or not registry.model_class(name)._binary_only}
 
 
 def suited(name: str, dataset: Dataset) -> Any:
