@@ -22,6 +22,7 @@ _HOMES = {
     "Schema": "likely.schema",
     "SchemaError": "likely.schema",
     "Evidence": "likely.evidence",
+    "EvidenceWarning": "likely.budget",
     "IncomparableError": "likely.evidence",
     "FileError": "likely.files",
     "Model": "likely.model",

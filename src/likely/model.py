@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
 from likely import registry
+from likely.budget import check_budget, evidence_within, warn_if_wide
 from likely.columns import Columns, Scaling
 from likely.conditional import Conditional, ConditionalParts
 from likely.evidence import Evidence, fingerprint
@@ -76,6 +77,7 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
     _real_only = False  # reads binary and count columns as real numbers
     _binary_only = False  # refuses columns that are not binary
     _resumable = False  # `_fit` honours checkpoint and resume
+    _effort: ClassVar[str | None] = None  # the hyper-parameter that more work on an evidence means, "n_temperatures"
     _why_not: ClassVar[dict[str, str]] = {}
 
     # ------------------------------------------------------------------ hooks
@@ -119,11 +121,25 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
         self.params_ = self._fit(rows, self._key("fit"), FitRun(others, checkpoint, resume))
         return self
 
-    def evidence(self, X: Any) -> Evidence:
-        """Log p(x) of each row in nats; of the observed cells where a row has NaN."""
+    def evidence(self, X: Any, *, budget: float | None = None) -> Evidence:
+        """Log p(x) of each row in nats; of the observed cells where a row has NaN.
+
+        Parameters
+        ----------
+        X : (n_rows, n_columns) rows.
+        budget : how much work goes into an evidence that is sampled. A whole number is a number of temperatures (of
+            samples, for models without); a float is seconds. None takes the model's own. Where the evidence is exact
+            there is nothing to spend it on, and it is ignored.
+
+        Warns
+        -----
+        EvidenceWarning : upper and lower limits are more than a nat apart on average; it says what to raise.
+        """
+        check_budget(budget)
         encoded, rows = self._rows(X)
         observed = ~np.isnan(encoded)
-        part = self._evidence(rows, self._key("evidence"))
+        part, effort = evidence_within(self, rows, self._key("evidence"), budget)
+        warn_if_wide(self, part, effort)
         shift = self.scaling_.log_jacobian(observed)
         return replace(
             part,

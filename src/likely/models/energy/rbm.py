@@ -70,6 +70,7 @@ class RBM(Model):
     """
 
     _resumable = True
+    _effort = "n_temperatures"
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "objective": [StrOptions({"pcd", "cd"})],
