@@ -62,7 +62,7 @@ class Conditional:
         mean, columns = np.asarray(self.parts.mean, dtype=np.float64), self.model.columns_
         out = np.full(self.rows.shape, np.nan)
         for block in columns.blocks:
-            cells = mean[:, block.start : block.stop].reshape(len(mean), len(block.places), block.n_statistics)
+            cells = block.take(mean)
             if block.kind == "binary":
                 out[:, block.places] = np.sqrt(cells[..., 0] * (1 - cells[..., 0]))
             elif block.kind == "real":
@@ -84,8 +84,7 @@ class Conditional:
         block = next(b for b in self.model.columns_.blocks if place in b.places)
         if block.kind not in ("binary", "categorical"):
             raise ValueError(f"column {names[place]!r} is {block.kind}: use mean(), std() or sample().")
-        start = block.start + block.places.index(place) * block.n_statistics
-        mean = np.array(self.parts.mean)[:, start : start + block.n_statistics]
+        mean = np.array(block.take(np.asarray(self.parts.mean))[:, block.places.index(place)])
         table = np.hstack([1 - mean, mean]) if block.kind == "binary" else mean
         known = ~np.isnan(self.rows[:, place])
         table[known] = np.eye(table.shape[1])[self.rows[known, place].astype(int)]

@@ -1,7 +1,8 @@
 """A table's columns as one exponential family: p(x | eta) = h(x) exp(eta · T(x) - A(eta)), eta and T(x) of length D.
 
 Columns of one kind form a block, and the blocks stand one after the other in the statistics vector, so that log p is a
-matrix product however mixed the table. The one rule for missing cells: an unobserved cell contributes nothing, neither
+matrix product however mixed the table. Within a block the first statistic of every column comes first, then the second:
+real columns have all x, then all x². The one rule for missing cells: an unobserved cell contributes nothing, neither
 eta · T nor A nor h; since columns are independent given eta, that is the marginal.
 """
 
@@ -39,8 +40,15 @@ class Block:
 
     def take(self, statistics: Array) -> Array:
         """The block's part of (..., D), as (..., m, s)."""
-        part = statistics[..., self.start : self.stop]
-        return part.reshape(*part.shape[:-1], len(self.places), self.n_statistics)
+        return self.by_column(statistics[..., self.start : self.stop])
+
+    def by_column(self, flat: Array) -> Array:
+        """Statistics of the block alone (..., s m) as (..., m, s)."""
+        return flat.reshape(*flat.shape[:-1], self.n_statistics, len(self.places)).swapaxes(-1, -2)
+
+    def flat(self, by_column: Array) -> Array:
+        """The inverse of `by_column`."""
+        return by_column.swapaxes(-1, -2).reshape(*by_column.shape[:-2], -1)
 
     def columns_of(self, x: Array) -> Array:
         """The block's columns of (..., d); the array itself when they are all of them."""
@@ -97,7 +105,7 @@ class Columns:
     @cached_property
     def column_of(self) -> np.ndarray:
         """(D,) the column that each statistic belongs to."""
-        return np.concatenate([np.repeat(block.places, block.n_statistics) for block in self.blocks])
+        return np.concatenate([np.tile(block.places, block.n_statistics) for block in self.blocks])
 
     @cached_property
     def is_quadratic(self) -> np.ndarray:
@@ -105,8 +113,13 @@ class Columns:
         out = np.zeros(self.n_statistics, dtype=bool)
         for block in self.blocks:
             if block.kind == "real":
-                out[block.start + 1 : block.stop : 2] = True
+                out[block.start + len(block.places) : block.stop] = True
         return out
+
+    @cached_property
+    def is_location(self) -> np.ndarray:
+        """(D,) True for the x statistics of real columns, which stand in the order of the x² ones."""
+        return np.isin(self.column_of, self.real_places) & ~self.is_quadratic
 
     @cached_property
     def real_places(self) -> np.ndarray:
@@ -122,7 +135,7 @@ class Columns:
         cells = {"binary": 0.5, "count": 1.0, "real": 1.0}
         out = [np.full(b.stop - b.start, cells.get(b.kind, 1 / b.n_statistics)) for b in self.blocks]
         mean = np.concatenate(out)
-        mean[np.flatnonzero(self.is_quadratic) - 1] = 0.0
+        mean[self.is_location] = 0.0
         return mean
 
     def statistics(self, x: Float[Array, "*n d"], observed: Bool[Array, "*n d"] | None = None) -> Float[Array, "*n D"]:
@@ -190,8 +203,7 @@ class Columns:
 
     def _join(self, part: Callable[[Block], Array]) -> Array:
         """Blocks' (..., m, s) flattened and laid side by side: (..., D)."""
-        parts = [part(block) for block in self.blocks]
-        flat = [p.reshape(*p.shape[:-2], p.shape[-2] * p.shape[-1]) for p in parts]
+        flat = [block.flat(part(block)) for block in self.blocks]
         return flat[0] if len(flat) == 1 else jnp.concatenate(flat, axis=-1)
 
     def _scatter(self, part: Callable[[Block], Array]) -> Array:

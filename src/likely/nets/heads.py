@@ -62,7 +62,7 @@ def location_natural(
     for block, own in _parts(columns, location):
         if block.kind == "real":
             precision = jnp.broadcast_to(scale_of(log_scale) ** -2, own.shape)
-            own = jnp.stack([own * precision, -0.5 * precision], axis=-1).reshape(*own.shape[:-1], -1)
+            own = jnp.concatenate([own * precision, -0.5 * precision], axis=-1)
         parts.append(own)
     return _join(parts)
 
@@ -75,9 +75,9 @@ def location_mean(
     for block, own in _parts(columns, location):
         if block.kind == "real":
             square = own**2 + jnp.broadcast_to(scale_of(log_scale) ** 2, own.shape)
-            parts.append(jnp.stack([own, square], axis=-1).reshape(*own.shape[:-1], -1))
+            parts.append(jnp.concatenate([own, square], axis=-1))
         else:
-            parts.append(block.family.mean(_by_column(block, own)).reshape(own.shape))
+            parts.append(block.flat(block.family.mean(block.by_column(own))))
     return _join(parts)
 
 
@@ -121,7 +121,7 @@ def _log_density_of(block: Block, cells: Array, location: Array, log_scale: Arra
     if block.kind == "real":
         scale = jnp.expand_dims(scale_of(log_scale), tuple(range(location.ndim - 1)))
         return -0.5 * ((cells - location) / scale) ** 2 - jnp.log(scale) - _HALF_LOG_TWO_PI
-    eta, family = _by_column(block, location), block.family
+    eta, family = block.by_column(location), block.family
     linear = (family.statistics(cells, block.n_statistics) * eta).sum(axis=-1)
     return linear - family.log_partition(eta) + family.log_base(cells)
 
@@ -131,8 +131,7 @@ def _features_of(block: Block, cells: Array) -> Array:
         return cells
     if block.kind == "count":
         return jnp.log1p(cells)
-    full = block.family.statistics(cells, block.n_statistics)
-    return full.reshape(*cells.shape[:-1], -1)
+    return block.flat(block.family.statistics(cells, block.n_statistics))
 
 
 def _parts(columns: Columns, location: Array) -> Iterator[tuple[Block, Array]]:
@@ -141,10 +140,6 @@ def _parts(columns: Columns, location: Array) -> Iterator[tuple[Block, Array]]:
     for block in columns.blocks:
         start, stop = stop, stop + len(block.places) * (1 if block.kind == "real" else block.n_statistics)
         yield block, location[..., start:stop]
-
-
-def _by_column(block: Block, part: Array) -> Array:
-    return part.reshape(*part.shape[:-1], len(block.places), block.n_statistics)
 
 
 def _join(parts: list[Array]) -> Array:

@@ -37,16 +37,15 @@ def statistics(row: np.ndarray, columns: Columns) -> tuple[np.ndarray, float]:
     """T(x) of one row, block by block, and its log base measure."""
     out, base = [], 0.0
     for block in columns.blocks:
-        for place in block.places:
-            value = row[place]
-            if block.kind == "categorical":
-                out += [float(value == code) for code in range(block.n_statistics)]
-            elif block.kind == "real":
-                out += [value, value**2]
-                base -= 0.5 * np.log(2 * np.pi)
-            else:
-                out.append(value)
-                base -= gammaln(value + 1) if block.kind == "count" else 0.0
+        values = [row[place] for place in block.places]
+        if block.kind == "categorical":
+            out += [float(value == code) for code in range(block.n_statistics) for value in values]
+        elif block.kind == "real":
+            out += values + [value**2 for value in values]
+            base -= 0.5 * np.log(2 * np.pi) * len(values)
+        else:
+            out += values
+            base -= sum(gammaln(value + 1) for value in values) if block.kind == "count" else 0.0
     return np.array(out), base
 
 

@@ -34,8 +34,8 @@ def _one(params, row: np.ndarray, component: int, columns: Columns, covariance: 
         eta = np.asarray(params.eta[component])
         for block in part.blocks:
             for i, place in enumerate(block.places):
-                start = block.start + i * block.n_statistics
-                total += _cell(block.kind, row[places[place]], eta[start : start + block.n_statistics])
+                own = eta[block.start + i : block.stop : len(block.places)]
+                total += _cell(block.kind, row[places[place]], own)
     return total
 
 

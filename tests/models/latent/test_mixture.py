@@ -120,7 +120,7 @@ def test_condition_equals_brute_force(covariance, x64, global_random_seed):
             density = np.exp(np.asarray(components.log_prob(params, cells, mask, layout)))
             density /= np.trapezoid(density, grid)
             np.testing.assert_allclose(ours[i, 7], np.trapezoid(density * grid, grid), rtol=1e-6, atol=1e-8)
-            np.testing.assert_allclose(ours[i, 8], np.trapezoid(density * grid**2, grid), rtol=1e-6, atol=1e-8)
+            np.testing.assert_allclose(ours[i, 9], np.trapezoid(density * grid**2, grid), rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])

@@ -85,7 +85,7 @@ def component_means(params: MixtureParams, layout: Layout) -> Float[Array, "k D"
     if gaussian is None:
         return factored
     variances = jnp.sum(gaussian.factors() ** 2, axis=-1)
-    joint = jnp.stack([gaussian.means, gaussian.means**2 + variances], axis=-1)
+    joint = jnp.concatenate([gaussian.means, gaussian.means**2 + variances], axis=-1)
     return _join(factored, joint, layout)
 
 
@@ -98,7 +98,7 @@ def expected_statistics(
         return weights @ component_means(params, layout)
     cells, spread = gaussian_block.expected_cells(params.gaussian, *part(x, observed, layout.joint_places))
     second = cells**2 + jnp.diagonal(spread, axis1=-2, axis2=-1)
-    joint = jnp.einsum("nk,nkrs->nrs", weights, jnp.stack([cells, second], axis=-1))
+    joint = jnp.einsum("nk,nkr->nr", weights, jnp.concatenate([cells, second], axis=-1))
     factored = None if params.eta is None else weights @ layout.factored.mean(params.eta)
     return _join(factored, joint, layout)
 
@@ -142,9 +142,8 @@ def part(x: Array, observed: Array | None, places: tuple[int, ...]) -> tuple[Arr
 
 
 def _join(factored: Array | None, joint: Array, layout: Layout) -> Array:
-    """Statistics of the factored columns (..., F) and of the joint ones (..., r, 2) in the order of all columns.
+    """Statistics of the factored columns (..., F) and of the joint ones (..., 2r) in the order of all columns.
 
     The real columns, here all joint, are the last block of the statistics.
     """
-    flat = joint.reshape(*joint.shape[:-2], -1)
-    return flat if factored is None else jnp.concatenate([factored, flat], axis=-1)
+    return joint if factored is None else jnp.concatenate([factored, joint], axis=-1)

@@ -131,7 +131,7 @@ def _natural(sums: Sums, counts: Array, prior: Prior, layout: Layout) -> Array:
 def _pool_variances(mean: Array, seen: Array, columns: Columns) -> Array:
     """One variance for all real columns of a component."""
     quadratic = np.flatnonzero(columns.is_quadratic)
-    location = mean[:, quadratic - 1]
+    location = mean[:, np.flatnonzero(columns.is_location)]
     weights = jnp.broadcast_to(seen, mean.shape)[:, quadratic]
     variances = mean[:, quadratic] - location**2
     pooled = (weights * variances).sum(-1, keepdims=True) / weights.sum(-1, keepdims=True)
@@ -203,10 +203,10 @@ def _seeded_params(key: Array, x: Array, observed: Array, prior: Prior, layout: 
 
 def _seeded_eta(own: Array, overall: Array, columns: Columns) -> Array:
     mean = 0.5 * own + 0.5 * overall[None, :]
-    quadratic = np.flatnonzero(columns.is_quadratic)
+    linear, quadratic = np.flatnonzero(columns.is_location), np.flatnonzero(columns.is_quadratic)
     if len(quadratic):  # real columns: at the row, with the overall variance (1 in standard units)
-        mean = mean.at[:, quadratic - 1].set(own[:, quadratic - 1])
-        mean = mean.at[:, quadratic].set(own[:, quadratic - 1] ** 2 + 1)
+        mean = mean.at[:, linear].set(own[:, linear])
+        mean = mean.at[:, quadratic].set(own[:, linear] ** 2 + 1)
     return columns.natural(mean)
 
 
