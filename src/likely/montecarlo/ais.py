@@ -56,19 +56,23 @@ def log_mean_weight(log_weights: Any) -> Any:
 
 
 def replicate_log_mean(log_weights: np.ndarray, n_groups: int) -> np.ndarray:
-    """Versions of `log_mean_weight`, one from each group of chains, whose average has its error (delta method).
+    """Versions of `log_mean_weight`, one from each group of chains, whose average has its error (jackknife).
 
-    A group's own log mean would be biased by its small size; log w̄ + (w̄_group / w̄ - 1) has the same spread to first
-    order and averages to log w̄.
+    A group's version tells how the log mean changes when the group is left out, on the scale of the logarithm: where
+    one chain outweighs all others, that is by as many nats as it does so. To first order in the weights it is
+    log w̄ + (w̄_group / w̄ - 1), which could not speak of an error above one nat.
 
     Returns
     -------
     (n_groups, ...) with at most one group a chain.
     """
     log_weights = np.asarray(log_weights, dtype=np.float64)
-    n_groups = min(n_groups, len(log_weights))
-    top = log_weights.max(axis=0)
-    weights = np.exp(log_weights - top)
-    mean = weights.mean(axis=0)
-    groups = np.stack([part.mean(axis=0) for part in np.array_split(weights, n_groups)])
-    return np.log(mean) + top + groups / mean - groups.mean(axis=0) / mean
+    n, n_groups = len(log_weights), min(n_groups, len(log_weights))
+    if n_groups < 2:
+        return log_mean_weight(log_weights)[None]
+    parts = np.array_split(log_weights, n_groups)
+    totals = np.stack([np.logaddexp.reduce(part, axis=0) for part in parts])
+    without = np.stack(
+        [np.logaddexp.reduce(np.delete(totals, g, axis=0), axis=0) - np.log(n - len(parts[g])) for g in range(n_groups)]
+    )
+    return log_mean_weight(log_weights) - (n_groups - 1) * (without - without.mean(axis=0))
