@@ -66,7 +66,9 @@ ENTRIES: tuple[Entry, ...] = (
         "latent",
         "linear code, own noise for each column; EM",
     ),
+    Entry("BoltzmannMachine", "likely.models.energy.boltzmann", "energy", "pairs of binary units on any graph"),
     Entry("RBM", "likely.models.energy.rbm", "energy", "restricted Boltzmann machine, by contrastive divergence"),
+    Entry("DBM", "likely.models.energy.dbm", "energy", "deep Boltzmann machine, by mean field and persistent chains"),
     Entry("VAE", "likely.models.latent.vae", "latent", "variational autoencoder with networks both ways"),
 )
 

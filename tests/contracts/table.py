@@ -15,7 +15,9 @@ SMALL: dict[str, dict] = {
     "Mixture": {"n_components": 3, "n_init": 2, "max_iter": 30},
     "ProbabilisticPCA": {"n_components": 2},
     "FactorAnalysis": {"n_components": 2, "max_iter": 50},
+    "BoltzmannMachine": {"n_components": 2, "n_epochs": 10, "n_chains": 20},
     "RBM": {"n_components": 5, "n_epochs": 3, "n_chains": 20},
+    "DBM": {"layers": (5, 3), "pretraining": False, "n_epochs": 3, "n_chains": 20},
     "VAE": {"n_components": 2, "hidden": (8,), "n_epochs": 3, "n_importance": 2000},
 }
 
