@@ -24,7 +24,7 @@ def test_seconds_are_kept_and_used(seconds, compiling, fixed, slope):
 def test_a_budget_that_the_first_run_takes_ends_there():
     model = FakeModel(compiling=10.0, fixed=0.0, slope=0.001)
     evidence, effort = evidence_of(model, 1.0)
-    assert model.efforts == [budget.PILOTS[0]] == [effort]
+    assert model.efforts == [budget.PILOT] == [effort]
     assert evidence.method == "32 temperatures, in 1 s"
 
 

@@ -21,7 +21,9 @@ import numpy as np
 from likely.evidence import Evidence
 
 WIDEST = 1.0  # nats between the ends of an evidence, on average over the rows, beyond which a warning is due
-PILOTS = (32, 128)  # effort of the two short runs: their difference is the slope
+PILOT, GROWTH = 32, 4  # effort of the first short run, and of each beside the one before
+PILOTS_SHARE = 0.2  # of the seconds, for short runs
+_LEAST_SLOPE = 0.3  # beside that of a cost without a fixed part: two noisy runs do not promise the moon
 _SHARE = 0.9  # of the seconds that are left, for what the measured cost does not foresee
 _MOST = 10_000_000
 
@@ -97,22 +99,31 @@ class _Cost:
 def _within_seconds(
     model: Any, rows: np.ndarray, key: Any, budget: float, clock: Callable[[], float]
 ) -> tuple[Evidence, int]:
-    start, (n, m) = clock(), PILOTS
-    first, best = _timed(model, rows, key, n, clock)
-    if best.kind == "exact" or first > budget / 2:
-        return _noted(best, budget), n
-    short, best = _timed(model, rows, key, n, clock)
-    compiling, done = max(0.0, first - short), n
-    cost = _Cost(compiling, 0.0, short / n)  # as if nothing of it were fixed, which costs at most too much
-    if clock() - start + compiling + 2 * short * m / n < budget:
-        first, best = _timed(model, rows, key, m, clock)
-        long, best = _timed(model, rows, key, m, clock)
-        slope, done = max(1e-9, (long - short) / (m - n)), m
-        cost = _Cost(max(compiling, first - long), max(0.0, short - n * slope), slope)
-    effort = cost.affordable(budget - (clock() - start))
-    if effort > done:
-        best, done = with_effort(model, effort)._evidence(rows, key), effort
-    return _noted(best, budget), done
+    start, effort, points = clock(), PILOT, []
+    while True:
+        first, best = _timed(model, rows, key, effort, clock)
+        if best.kind == "exact" or first > budget / 2:
+            return _noted(best, budget), effort
+        second, best = _timed(model, rows, key, effort, clock)
+        points.append((effort, second))
+        compiling = max(0.0, first - second)
+        if clock() - start + compiling + 2 * GROWTH * second > PILOTS_SHARE * budget:
+            break
+        effort *= GROWTH
+    wanted = _cost(points, compiling).affordable(budget - (clock() - start))
+    if wanted > effort:
+        best, effort = with_effort(model, wanted)._evidence(rows, key), wanted
+    return _noted(best, budget), effort
+
+
+def _cost(points: list[tuple[int, float]], compiling: float) -> _Cost:
+    """From the last two short runs; the first ones may have been too short for the fastest way of computing."""
+    n, seconds = points[-1]
+    slope = seconds / n
+    if len(points) > 1:
+        before, less = points[-2]
+        slope = max((seconds - less) / (n - before), _LEAST_SLOPE * slope)
+    return _Cost(compiling, max(0.0, seconds - n * slope), max(slope, 1e-9))
 
 
 def _timed(model: Any, rows: np.ndarray, key: Any, effort: int, clock: Callable[[], float]) -> tuple[float, Evidence]:
