@@ -1,4 +1,4 @@
-"""Sums over all configurations of some discrete units, block by block: exact, and affordable up to 20 bits.
+"""Sums over all configurations of some discrete units, block by block: exact, and affordable up to 20 or 25 bits.
 
 For each of n rows every configuration has a log weight; from it come the log of the sum, the expectation of features,
 and exact draws by inverting the cumulative sum. Cost: one pass over the configurations for sums, two for draws.
@@ -9,14 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, Key
 
-MAX_CONFIGURATIONS = 1 << 20
+MAX_CONFIGURATIONS = 1 << 20  # what models take to be cheap enough to call exact
+LARGEST_SUM = 1 << 25  # what `sum_states` will do when asked to
 _BLOCK = 1 << 10
+_WIDE_BLOCK = 1 << 14  # for one row, where a block of configurations is the only parallel work
 
 LogWeight = Callable[[Array], Array]  # numbers of configurations (m,) -> log weights (n, m)
 Features = Callable[[Array], Array]  # numbers of configurations (m,) -> (m, f)
@@ -39,7 +42,39 @@ def configurations(numbers: Int[Array, " m"], radices: Sequence[int]) -> Int[Arr
     return (numbers[:, None] // places[None, :]) % np.asarray(radices, dtype=np.int32)[None, :]
 
 
-def log_sum(total: int, log_weight: LogWeight, features: Features) -> tuple[Float[Array, " n"], Float[Array, "n f"]]:
+def sum_states(
+    log_density: Callable[[Array], Array],
+    n_units: int,
+    statistics: Callable[[Array], Array] | None = None,
+    *,
+    states: tuple[float, float] = (0.0, 1.0),
+) -> tuple[Float[Array, ""], Float[Array, " f"]]:
+    """Log Σ exp(log_density(x)) over all x of n two-valued units, and the expected statistics; exact.
+
+    Parameters
+    ----------
+    log_density : (m, n_units) -> (m,). Give a function defined once: a new one compiles anew.
+    n_units : at most 25: 2^25 configurations, in blocks of a bounded size.
+    statistics : (m, n_units) -> (m, f); none by default.
+    states : the two values of a unit.
+
+    Examples
+    --------
+    >>> log_z, mean = sum_states(lambda x: x @ jnp.array([0.0, 1.0]), 2, lambda x: x)
+    >>> round(float(log_z), 4), [round(float(m), 3) for m in mean]          # log 2 + log(1 + e)
+    (2.0064, [0.5, 0.731])
+    """
+    if not 1 <= n_units <= LARGEST_SUM.bit_length() - 1:
+        raise ValueError(
+            f"`n_units` must be from 1 to {LARGEST_SUM.bit_length() - 1}, got {n_units}: a sum over more states takes "
+            "too long; use `ais`."
+        )
+    return _sum_states(log_density, n_units, statistics, states)
+
+
+def log_sum(
+    total: int, log_weight: LogWeight, features: Features, *, block: int = _BLOCK
+) -> tuple[Float[Array, " n"], Float[Array, "n f"]]:
     """log Σ w(c) over all configurations c for each row, and the expected features Σ w(c) f(c) / Σ w(c).
 
     Parameters
@@ -47,20 +82,23 @@ def log_sum(total: int, log_weight: LogWeight, features: Features) -> tuple[Floa
     total : number of configurations.
     log_weight : gives -inf to configurations that a row excludes; each row must admit one at least.
     features : of the configurations; nothing depends on the row here but the weights.
+    block : configurations worked on together.
     """
 
     def add(i: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         top, mass, sums = carry
-        numbers, logs = _block(i, total, log_weight)
+        numbers, logs = _block(i, total, log_weight, block)
         higher = jnp.maximum(top, logs.max(axis=1))
         shift = jnp.where(jnp.isneginf(higher), 0, higher)  # a row may exclude all configurations so far
         old, weights = jnp.exp(top - shift), jnp.exp(logs - shift[:, None])
         return higher, mass * old + weights.sum(axis=1), sums * old[:, None] + weights @ features(numbers)
 
-    logs, some = jax.eval_shape(lambda i: (_block(i, total, log_weight)[1], features(_numbers(i, total))), 0)
+    logs, some = jax.eval_shape(
+        lambda i: (_block(i, total, log_weight, block)[1], features(_numbers(i, total, block))), 0
+    )
     nothing = jnp.zeros(logs.shape[0], logs.dtype)
     start = (jnp.full_like(nothing, -jnp.inf), nothing, jnp.zeros((len(nothing), some.shape[1]), logs.dtype))
-    top, mass, sums = lax.fori_loop(0, -(-total // _width(total)), add, start)
+    top, mass, sums = lax.fori_loop(0, -(-total // _width(total, block)), add, start)
     return top + jnp.log(mass), sums / mass[:, None]
 
 
@@ -88,15 +126,29 @@ def draw(key: Key[Array, ""], n: int, total: int, log_weight: LogWeight) -> Int[
     return jnp.where(found < 0, last[None, :], found)  # a variate above a sum that rounding left short of 1
 
 
-def _width(total: int) -> int:
-    return min(total, _BLOCK)
+@eqx.filter_jit
+def _sum_states(log_density, n_units, statistics, states) -> tuple[Array, Array]:
+    def x_of(numbers: Array) -> Array:
+        bits = (numbers[:, None] >> jnp.arange(n_units, dtype=numbers.dtype)[None, :]) & 1
+        low, high = (jnp.asarray(value, float) for value in states)
+        return jnp.where(bits == 1, high, low)
+
+    def features(numbers: Array) -> Array:
+        return jnp.zeros((len(numbers), 0)) if statistics is None else statistics(x_of(numbers))
+
+    value, mean = log_sum(1 << n_units, lambda c: log_density(x_of(c))[None, :], features, block=_WIDE_BLOCK)
+    return value[0], mean[0]
 
 
-def _numbers(i: Array | int, total: int) -> Int[Array, " m"]:
-    return i * _width(total) + jnp.arange(_width(total), dtype=jnp.int32)
+def _width(total: int, block: int = _BLOCK) -> int:
+    return min(total, block)
 
 
-def _block(i: Array | int, total: int, log_weight: LogWeight) -> tuple[Array, Array]:
+def _numbers(i: Array | int, total: int, block: int = _BLOCK) -> Int[Array, " m"]:
+    return i * _width(total, block) + jnp.arange(_width(total, block), dtype=jnp.int32)
+
+
+def _block(i: Array | int, total: int, log_weight: LogWeight, block: int = _BLOCK) -> tuple[Array, Array]:
     """Numbers and log weights of a block; what lies beyond the end weighs nothing."""
-    numbers = _numbers(i, total)
+    numbers = _numbers(i, total, block)
     return numbers, jnp.where((numbers < total)[None, :], log_weight(jnp.minimum(numbers, total - 1)), -jnp.inf)

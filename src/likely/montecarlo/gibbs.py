@@ -42,3 +42,18 @@ def average_chains(
     zeros = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(statistic, state))
     state, total = lax.fori_loop(0, n_steps, step, (state, zeros))
     return jax.tree.map(lambda a: a / n_steps, total), state
+
+
+def collect_chains(
+    key: Key[Array, ""], kernel: Kernel, state: Any, statistic: Callable[[Any], Any], n_steps: int
+) -> tuple[Any, Any]:
+    """statistic(state) after each of `n_steps`, draws along the second axis as `summary` and `r_hat` want them; and
+    the last state. The statistic has the chains along its first axis.
+    """
+
+    def step(state: Any, i: Array) -> tuple[Any, Any]:
+        state = kernel(jax.random.fold_in(key, i), state)
+        return state, statistic(state)
+
+    state, draws = lax.scan(step, state, jnp.arange(n_steps))
+    return jax.tree.map(lambda a: jnp.moveaxis(a, 0, 1), draws), state

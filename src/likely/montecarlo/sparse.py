@@ -1,0 +1,115 @@
+"""Gibbs sampling of sparse pairwise machines in a compiled loop over units, with the chains side by side.
+
+For graphs with few neighbours a unit (grids, lattices, sparse Boltzmann machines), where XLA's gathers cost far more
+than the arithmetic. Units are visited colour by colour, some of one colour at a time, all chains of a thread together,
+so that every loop runs over vectors. A chain's randomness is a function of (seed, chain, sweep, unit): neither the
+number of threads nor the other chains change it. Cost: a few nanoseconds a unit, chain and sweep on one core.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from likely.montecarlo.colouring import colouring
+from likely.montecarlo.pairwise import Pairwise
+
+_CHAINS_TOGETHER = 16  # a vector register of single precision; threads get whole groups of so many
+
+
+class _Layout(NamedTuple):
+    """Units by colour, and their neighbours as compressed rows."""
+
+    order: np.ndarray  # (n,) units, colour by colour
+    starts: np.ndarray  # (colours + 1,) where colours begin in `order`
+    rows: np.ndarray  # (n + 1,) where the neighbours of order[i] begin
+    others: np.ndarray  # (2m,) neighbours
+    edges: np.ndarray  # (2m,) their edges
+
+
+def sparse_gibbs(
+    seed: int,
+    machine: Pairwise,
+    x: Any,
+    n_sweeps: int,
+    *,
+    beta: float = 1.0,
+    clamped: Any = None,
+    threads: int | None = None,
+) -> np.ndarray:
+    """States (n_chains, n) after some sweeps of block Gibbs over the colours of the machine's graph.
+
+    Parameters
+    ----------
+    seed : 0 and up; the next call needs another.
+    machine : from `sparse_pairwise`.
+    x : (n_chains, n) where the chains start, of the machine's two values.
+    n_sweeps : visits of every unit.
+    beta : inverse temperature.
+    clamped : (n,) True for units that keep their values.
+    threads : of the processor; None for all.
+
+    Examples
+    --------
+    >>> from likely.montecarlo import grid_edges, sparse_pairwise
+    >>> edges = grid_edges((32, 32), periodic=True)
+    >>> machine = sparse_pairwise(np.zeros(1024), edges, 0.6, states=(-1.0, 1.0))
+    >>> spins = sparse_gibbs(0, machine, np.ones((16, 1024)), 200)
+    >>> round(float(spins.mean()), 2)        # Onsager and Yang: (1 - sinh(2 J)^-4)^(1/8) = 0.97
+    0.97
+    """
+    if machine.edges is None:
+        raise ValueError("`machine` must have edges: make it by `sparse_pairwise`, or use `block_gibbs` for a matrix.")
+    x = _checked_states(machine, x)
+    layout = _layout(machine.n_units, machine.edges)
+    low, high = machine.states
+    # fields of 0 for both values of a clamped unit would not hold it: it is left out of the visits
+    held = np.zeros(machine.n_units, bool) if clamped is None else np.asarray(clamped, bool)
+    if held.shape != (machine.n_units,):
+        raise ValueError(f"`clamped` must be ({machine.n_units},), got {held.shape}.")
+    scale = np.float32(beta * (high - low))
+    biases, couplings = (np.asarray(a, np.float32) for a in (machine.biases, machine.couplings))
+    state = np.ascontiguousarray(x.T)  # (n, chains)
+
+    def work(start: int, stop: int) -> None:
+        from likely.montecarlo.sparse_loop import sweep
+
+        part = np.ascontiguousarray(state[:, start:stop])
+        weights = couplings[layout.edges]
+        sweep(
+            np.uint64(seed), start, part, n_sweeps, layout.order, layout.starts, layout.rows, layout.others, weights,
+            biases, held, scale, np.float32(low), np.float32(high),
+        )  # fmt: skip
+        state[:, start:stop] = part
+
+    from likely.montecarlo.compiled import share_out
+
+    share_out(work, state.shape[1], threads, multiple=_CHAINS_TOGETHER)
+    return np.ascontiguousarray(state.T)
+
+
+def _checked_states(machine: Pairwise, x: Any) -> np.ndarray:
+    x = np.asarray(x, dtype=np.float32)
+    if x.ndim != 2 or x.shape[1] != machine.n_units or len(x) < 1:
+        raise ValueError(f"`x` must be (n_chains, {machine.n_units}), got {x.shape}.")
+    bad = ~np.isin(x, np.asarray(machine.states, np.float32))
+    if bad.any():
+        raise ValueError(f"`x` must hold the machine's values {machine.states}, got {x[bad][0]:g}.")
+    return x
+
+
+@functools.lru_cache(maxsize=8)
+def _layout(n_units: int, edges: tuple[tuple[int, int], ...]) -> _Layout:
+    pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
+    colours = colouring(n_units, pairs)
+    order = np.argsort(colours, kind="stable")
+    starts = np.searchsorted(colours[order], np.arange(colours.max() + 2))
+    place = np.empty(n_units, np.int64)
+    place[order] = np.arange(n_units)
+    ends = np.concatenate([pairs, pairs[:, ::-1]])  # each edge from both of its ends
+    by_unit = np.argsort(place[ends[:, 0]], kind="stable")
+    rows = np.searchsorted(place[ends[by_unit, 0]], np.arange(n_units + 1))
+    edge = np.tile(np.arange(len(pairs)), 2)[by_unit]
+    return _Layout(order, starts, rows, np.ascontiguousarray(ends[by_unit, 1]), edge)
