@@ -50,6 +50,8 @@ def save_value(name: str, value: Any) -> Any:
         return [save_value(name, item) for item in value]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {"dict": {key: save_value(name, item) for key, item in value.items()}}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        return {"array": value.tolist()}
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
@@ -70,6 +72,8 @@ def restore_value(value: Any) -> Any:
         (tag, content), *_ = value.items()
         if tag == "schema":
             return Schema.from_json(content)
+        if tag == "array":
+            return np.array(content)
         if tag == "tuple":
             return tuple(restore_value(item) for item in content)
         return {key: restore_value(item) for key, item in content.items()}

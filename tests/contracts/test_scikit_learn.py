@@ -18,9 +18,15 @@ def _cut_numbers_for_models_of_binary_columns(monkeypatch):
 
     def cut(self, X, reset):
         checked = read(self, X, reset)
-        if not self._binary_only or getattr(getattr(checked, "dtype", None), "kind", "O") not in "fiu":
+        if not self._binary_only:
             return checked
-        return np.where(np.isnan(checked), np.nan, checked > 0)
+        if hasattr(checked, "columns"):
+            return (checked > 0).astype(float)
+        try:
+            numbers = np.asarray(checked, dtype=float)
+        except (TypeError, ValueError):  # strings and worse, which the model must refuse in its own words
+            return checked
+        return np.where(np.isnan(numbers), np.nan, numbers > 0)
 
     monkeypatch.setattr(Model, "_checked", cut)
 

@@ -101,6 +101,12 @@ def check_sums(
     np.testing.assert_allclose(mean, [expectation(params, row) for row in rows], rtol=1e-8, atol=1e-10)
 
 
+def check_weights_are_unbiased(log_weights: jax.Array, exact: float) -> None:
+    """The mean of importance weights is exp(exact), up to five standard errors."""
+    weights = np.exp(np.asarray(log_weights) - exact)
+    assert abs(weights.mean() - 1) < 5 * weights.std() / np.sqrt(len(weights))
+
+
 def check_gradient(gradient: np.ndarray, value: Callable[[np.ndarray], float], at: np.ndarray) -> None:
     """A gradient against central differences of a function of a flat array."""
     step = 1e-5

@@ -9,6 +9,7 @@ other: two groups in a bipartite graph, a unit at a time in a complete one. Cost
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import equinox as eqx
@@ -151,7 +152,13 @@ def _visit(
 # ------------------------------------------------------------------ graphs
 def make_layout(graph: Bool[np.ndarray, "N N"], n_visible: int) -> Layout:
     """A layout of a graph: many units to sum out, few groups; greedy, so not always the most and the fewest."""
-    graph = np.asarray(graph, bool)
+    return _make_layout(np.packbits(graph).tobytes(), len(graph), n_visible)
+
+
+@lru_cache(maxsize=16)  # a large graph takes seconds; every question to a model needs its layout
+def _make_layout(bits: bytes, n_units: int, n_visible: int) -> Layout:
+    cells = np.unpackbits(np.frombuffer(bits, np.uint8), count=n_units**2)
+    graph = cells.reshape(n_units, n_units).astype(bool)
     summed = independent_units(graph)
     kept = np.setdiff1d(np.arange(len(graph)), summed)
     groups = [summed, *colours(graph, kept)]
