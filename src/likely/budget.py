@@ -22,7 +22,7 @@ from likely.evidence import Evidence
 
 WIDEST = 1.0  # nats between the ends of an evidence, on average over the rows, beyond which a warning is due
 PILOT, GROWTH = 32, 4  # effort of the first short run, and of each beside the one before
-PILOTS_SHARE = 0.2  # of the seconds, for short runs
+PILOTS_SHARE = 0.3  # of the seconds, for short runs
 _LEAST_SLOPE = 0.3  # beside that of a cost without a fixed part: two noisy runs do not promise the moon
 _SHARE = 0.9  # of the seconds that are left, for what the measured cost does not foresee
 _MOST = 10_000_000

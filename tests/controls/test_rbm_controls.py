@@ -1,17 +1,21 @@
 """Planted bugs in samplers, estimators and gradients of the RBM, caught by the checks that the library passes."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from likely import budget
 from likely.columns import Columns
-from likely.models.energy import enumerated, harmonium
+from likely.models.energy import enumerated, harmonium, replicas
 from likely.models.energy.annealed import Path, temperatures
 from likely.montecarlo import annealed_importance, log_mean_weight
 from likely.objectives.contrastive import Offsets, Phase, bipartite_gradient
+from tests.budget_checks import check_seconds_are_kept
 from tests.models.energy.brute_force import machine
 from tests.models.energy.checks import check_ladder, check_leaves_joint_unchanged
+from tests.models.energy.replica_checks import check_replicas_stay
 
 SMALL = Columns(("binary",) * 4, (1,) * 4)
 
@@ -91,3 +95,38 @@ def test_a_centred_gradient_without_its_bias_terms_is_caught(x64, global_random_
     right, wrong = bipartite_gradient(data, model, offsets), (data.weight @ data.visible - model.weight @ model.visible)
     with pytest.raises(AssertionError):
         np.testing.assert_allclose(right.visible_bias, wrong, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        lambda at, linear, logits: -right_ratios(at, linear, logits),  # the wrong sign
+        lambda at, linear, logits: jnp.zeros_like(linear[:, 1:]),  # every swap accepted
+        lambda at, linear, logits: right_ratios(at, 0 * linear, logits),  # the visible biases forgotten
+    ],
+    ids=["sign", "always", "biases"],
+)
+def test_wrong_swaps_of_replicas_are_caught(bug, x64, global_random_seed, monkeypatch):
+    monkeypatch.setattr(replicas, "log_ratios", bug)
+    with pytest.raises(AssertionError):
+        check_replicas_stay(eqx.filter_jit(lambda *args: replicas.tempered_step(*args)), global_random_seed)
+
+
+right_ratios = replicas.log_ratios
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        lambda cost, seconds: int(seconds / cost.slope),  # compiling and what is fixed forgotten
+        lambda cost, seconds: int(0.1 * seconds / cost.slope),  # too careful
+    ],
+    ids=["late", "idle"],
+)
+def test_wrong_use_of_seconds_is_caught(bug, monkeypatch):
+    monkeypatch.setattr(budget._Cost, "affordable", bug)
+    with pytest.raises(AssertionError, match="of 30"):
+        check_seconds_are_kept(
+            lambda model, seconds: budget.evidence_within(model, np.zeros((3, 2)), None, seconds, clock=model.clock),
+            30.0, compiling=1.5, fixed=0.5, slope=0.003,
+        )  # fmt: skip

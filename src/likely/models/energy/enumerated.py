@@ -19,16 +19,19 @@ from likely.models.energy.harmonium import RBMParams, free_energy, hidden_logits
 from likely.montecarlo import MAX_CONFIGURATIONS, configurations, draw, log_sum, n_configurations
 
 Side = Literal["hidden", "visible"]
+CHEAP = 1 << 20  # configurations × statistics up to which an exact sum costs less than an epoch of learning
 
 
 def smaller_side(columns: Columns, n_hidden: int) -> Side | None:
     """Which units to enumerate; None where either side has too many configurations."""
-    discrete = all(kind in ("binary", "categorical") for kind in columns.kinds)
-    hidden = 2**n_hidden
-    visible = n_configurations(_radices(columns)) if discrete else MAX_CONFIGURATIONS + 1
-    if min(hidden, visible) > MAX_CONFIGURATIONS:
-        return None
-    return "hidden" if hidden <= visible else "visible"
+    side, count = _smaller(columns, n_hidden)
+    return side if count <= MAX_CONFIGURATIONS else None
+
+
+def cheap_side(columns: Columns, n_hidden: int) -> Side | None:
+    """Which units to enumerate after every epoch of learning; None where that would take too long."""
+    side, count = _smaller(columns, n_hidden)
+    return side if count * columns.n_statistics <= CHEAP else None
 
 
 @eqx.filter_jit
@@ -64,6 +67,13 @@ def clamped_draws(
         return states
     # one key for all rows: a row's noise is its own whatever rows it comes with
     return jax.vmap(lambda h: columns.sample(emit, visible_natural(params, h)), in_axes=1, out_axes=1)(states)
+
+
+def _smaller(columns: Columns, n_hidden: int) -> tuple[Side, int]:
+    """The side with fewer configurations, and their number."""
+    discrete = all(kind in ("binary", "categorical") for kind in columns.kinds)
+    hidden, visible = 2**n_hidden, n_configurations(_radices(columns))
+    return ("visible", visible) if discrete and visible < hidden else ("hidden", hidden)
 
 
 def _weights(params, x, observed, columns, side):

@@ -23,14 +23,24 @@ from likely.evidence import Evidence
 from likely.model import FitRun, Model
 from likely.models.energy import clamped, harmonium
 from likely.models.energy.clamped import Settings
+from likely.models.energy.enumerated import cheap_side
 from likely.models.energy.harmonium import RBMParams
 from likely.models.energy.inference import Exact, LogSum, Sampled, answers
-from likely.models.energy.learning import ChainState, contrast, keep_scales, to_learning, to_natural
+from likely.models.energy.learning import (
+    ChainState,
+    Sparsity,
+    contrast,
+    keep_scales,
+    negative_log_prob,
+    to_learning,
+    to_natural,
+)
 from likely.runtime import by_blocks, float_dtype, sum_blocks
 from likely.training import TrainingConfig, train
 from likely.training.config import OPTIMIZERS, SCHEDULES
 
 _INPUT_SCALE = 0.3  # of what the first weights give a hidden unit: it starts near its bias, yet off the saddle at zero
+_HELD_OUT = 1000  # validation rows at most that learning looks at, where it does not validate by them
 
 
 class RBM(Model):
@@ -42,11 +52,19 @@ class RBM(Model):
     objective : "pcd", persistent contrastive divergence, or "cd", chains that start at the data in every update.
     n_gibbs_steps : Gibbs steps an update; a pair (first, last) grows evenly over the updates.
     n_chains : persistent chains. They are kept with the model: samples start from them.
+    n_tempered : replicas of each chain, from independent columns to the machine, that swap their states (parallel
+        tempering): chains that would stay in one mode find the others, at so many times the cost. 1 is plain.
+    sparsity_target, sparsity_strength : mean activation that hidden units are drawn to, and how strongly; None for
+        none. It costs evidence and gives features that are easier to read.
     centring : measure units from their means in the gradient; the machine is the same, it learns faster.
     learning_rate : None takes 0.2 for binary and categorical columns, 0.05 where a column's statistics are unbounded;
         with another optimizer than "sgd", that one's own default.
     n_epochs, batch_size, optimizer, schedule, warmup_steps, weight_decay, gradient_clip, averaging, memory_budget : see
         `likely.training.TrainingConfig`.
+    patience, validate_every : early stopping, in epochs, when `fit` is given `valid` rows and the machine is small
+        enough for their exact evidence (units of the smaller side: 2^units × statistics up to a million); the best
+        epoch is kept. In larger machines `history_["valid_gap"]` says how much higher the free energy of valid rows is
+        than that of training rows: it grows as rows are learned by heart, but is no evidence, and nothing stops by it.
     n_temperatures, n_ais_chains : of annealed importance sampling, where log Z cannot be enumerated.
     n_sweeps : Gibbs sweeps before a sample or a conditional is taken, where they cannot be drawn exactly.
     schema : what the columns are; None reads it off the data.
@@ -76,6 +94,9 @@ class RBM(Model):
         "objective": [StrOptions({"pcd", "cd"})],
         "n_gibbs_steps": [Interval(Integral, 1, None, closed="left"), tuple, list],
         "n_chains": [Interval(Integral, 1, None, closed="left")],
+        "n_tempered": [Interval(Integral, 1, None, closed="left")],
+        "sparsity_target": [Interval(Real, 0, 1, closed="neither"), None],
+        "sparsity_strength": [Interval(Real, 0, None, closed="left")],
         "centring": ["boolean"],
         "n_epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
@@ -86,6 +107,8 @@ class RBM(Model):
         "weight_decay": [Interval(Real, 0, None, closed="left")],
         "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
         "averaging": [Interval(Real, 0, 1, closed="right"), None],
+        "patience": [Interval(Integral, 1, None, closed="left"), None],
+        "validate_every": [Interval(Integral, 1, None, closed="left")],
         "memory_budget": [Interval(Integral, 1, None, closed="left")],
         "n_temperatures": [Interval(Integral, 1, None, closed="left")],
         "n_ais_chains": [Interval(Integral, 2, None, closed="left")],
@@ -101,6 +124,9 @@ class RBM(Model):
         objective: str = "pcd",
         n_gibbs_steps: Any = 1,
         n_chains: int = 100,
+        n_tempered: int = 1,
+        sparsity_target: float | None = None,
+        sparsity_strength: float = 1.0,
         centring: bool = True,
         n_epochs: int = 100,
         batch_size: int = 20,
@@ -111,6 +137,8 @@ class RBM(Model):
         weight_decay: float = 0.0,
         gradient_clip: float | None = None,
         averaging: float | None = None,
+        patience: int | None = None,
+        validate_every: int = 1,
         memory_budget: int = 2 << 30,
         n_temperatures: int = 1000,
         n_ais_chains: int = 128,
@@ -122,6 +150,9 @@ class RBM(Model):
         self.objective = objective
         self.n_gibbs_steps = n_gibbs_steps
         self.n_chains = n_chains
+        self.n_tempered = n_tempered
+        self.sparsity_target = sparsity_target
+        self.sparsity_strength = sparsity_strength
         self.centring = centring
         self.n_epochs = n_epochs
         self.batch_size = batch_size
@@ -132,6 +163,8 @@ class RBM(Model):
         self.weight_decay = weight_decay
         self.gradient_clip = gradient_clip
         self.averaging = averaging
+        self.patience = patience
+        self.validate_every = validate_every
         self.memory_budget = memory_budget
         self.n_temperatures = n_temperatures
         self.n_ais_chains = n_ais_chains
@@ -151,8 +184,9 @@ class RBM(Model):
         )
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> RBMParams:
-        first, last = _steps(self.n_gibbs_steps)
         columns = self.columns_
+        validate, held_out = self._validation(rows, run.valid)
+        objective = self._objective(columns, len(rows), held_out)
         init_key, chain_key, train_key, end_key = jax.random.split(key, 4)
         mean, variance = moments(rows, columns)
         params = self._init(init_key, columns)
@@ -160,16 +194,9 @@ class RBM(Model):
         settings = {name: getattr(self, name) for name in _CONFIG}
         if self.learning_rate is None and self.optimizer == "sgd":
             settings["learning_rate"] = 0.2 if set(columns.kinds) <= {"binary", "categorical"} else 0.05
+        if validate is not None:
+            settings["patience"] = self.patience
         config = TrainingConfig(**settings)
-        objective = partial(
-            contrast,
-            columns=columns,
-            persistent=self.objective == "pcd",
-            centring=self.centring,
-            n_first=first,
-            n_last=last,
-            n_updates=self.n_epochs * math.ceil(len(rows) / self.batch_size),
-        )
         result = train(
             to_learning(params, columns),
             objective,
@@ -177,20 +204,63 @@ class RBM(Model):
             config=config,
             key=train_key,
             state=self._first_state(chain_key, mean, variance),
+            validate=validate,
+            valid_rows=None if validate is None else run.valid,
             checkpoint=run.checkpoint,
             resume=run.resume,
             project=partial(keep_scales, columns=columns) if columns.is_quadratic.any() else None,
             label="RBM",
         )
         self.history_ = result.history
-        return self._with_chains(to_natural(result.module, columns), result.state.chains, rows, end_key)
+        chains = result.state.chains if self.n_tempered == 1 else result.state.chains[:, -1]
+        return self._with_chains(to_natural(result.module, columns), chains, rows, end_key)
+
+    def _objective(self, columns: Columns, n_rows: int, held_out: jax.Array | None) -> Any:
+        first, last = _steps(self.n_gibbs_steps)
+        if self.n_tempered > 1 and self.objective == "cd":
+            raise ValueError(
+                "`n_tempered` above 1 needs chains that go on, and those of objective='cd' start at the data in every "
+                "update: choose objective='pcd', or n_tempered=1."
+            )
+        target = self.sparsity_target
+        return partial(
+            contrast,
+            columns=columns,
+            persistent=self.objective == "pcd",
+            centring=self.centring,
+            n_first=first,
+            n_last=last,
+            n_updates=self.n_epochs * math.ceil(n_rows / self.batch_size),
+            sparsity=None if target is None else Sparsity(float(target), float(self.sparsity_strength)),
+            held_out=held_out,
+        )
+
+    def _validation(self, rows: np.ndarray, valid: np.ndarray | None) -> tuple[Any, jax.Array | None]:
+        """A loss of validation rows where it is exact and cheap; else some of the rows, to look at while learning."""
+        if valid is None:
+            return None, None
+        side = cheap_side(self.columns_, self.n_components)
+        if side is not None:
+            return partial(negative_log_prob, columns=self.columns_, side=side), None
+        if self.patience is not None:
+            raise ValueError(
+                "`patience` needs an exact evidence of the `valid` rows to wait for, and a machine of "
+                f"{self.n_components} hidden units is too large to enumerate after every epoch: set patience=None, or "
+                "lower `n_components`."
+            )
+        whole = valid[~np.isnan(valid).any(axis=1)][:_HELD_OUT]
+        return None, jnp.asarray(whole) if len(whole) and not np.isnan(rows).any() else None
 
     def _first_state(self, key: jax.Array, mean: jax.Array, variance: jax.Array) -> ChainState:
         shape = (self.n_chains, self.n_components)
         chains = jax.random.bernoulli(key, 0.5, shape).astype(mean.dtype)
         half = jnp.full(self.n_components, 0.5, mean.dtype)
         offsets = (mean, half) if self.centring else (jnp.zeros_like(mean), jnp.zeros_like(half))
-        return ChainState(chains, *offsets, variance, jnp.zeros((), jnp.int32))
+        step = jnp.zeros((), jnp.int32)
+        if self.n_tempered == 1:
+            return ChainState(chains, *offsets, variance, step)
+        replicas = jnp.broadcast_to(chains[:, None], (shape[0], self.n_tempered, shape[1]))
+        return ChainState(replicas, *offsets, variance, step, self.columns_.natural(mean, floor=1e-4))
 
     def _with_chains(self, params: RBMParams, chains: jax.Array, rows: np.ndarray, key: jax.Array) -> RBMParams:
         """The machine with its chains; those of "cd" were never moved, and start at rows of the data instead."""
@@ -268,6 +338,7 @@ _CONFIG = (
     "weight_decay",
     "gradient_clip",
     "averaging",
+    "validate_every",
     "memory_budget",
 )
 
