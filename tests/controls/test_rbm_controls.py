@@ -116,17 +116,20 @@ right_ratios = replicas.log_ratios
 
 
 @pytest.mark.parametrize(
-    "bug",
+    ("bug", "cost"),
     [
-        lambda cost, seconds: int(seconds / cost.slope),  # compiling and what is fixed forgotten
-        lambda cost, seconds: int(0.1 * seconds / cost.slope),  # too careful
+        # compiling and what is fixed forgotten
+        (lambda cost, seconds: int(seconds / cost.slope), {"compiling": 1.5, "fixed": 0.5, "slope": 0.003}),
+        # too careful
+        (lambda cost, seconds: int(0.1 * seconds / cost.slope), {"compiling": 0.5, "fixed": 0.0, "slope": 0.02}),
     ],
     ids=["late", "idle"],
 )
-def test_wrong_use_of_seconds_is_caught(bug, monkeypatch):
+def test_wrong_use_of_seconds_is_caught(bug, cost, monkeypatch):
     monkeypatch.setattr(budget._Cost, "affordable", bug)
     with pytest.raises(AssertionError, match="of 30"):
         check_seconds_are_kept(
             lambda model, seconds: budget.evidence_within(model, np.zeros((3, 2)), None, seconds, clock=model.clock),
-            30.0, compiling=1.5, fixed=0.5, slope=0.003,
-        )  # fmt: skip
+            30.0,
+            **cost,
+        )
