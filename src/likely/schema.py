@@ -167,18 +167,21 @@ class Schema:
     def _encode_array(self, array: np.ndarray) -> np.ndarray:
         if array.shape[1] != self.n_columns:
             raise SchemaError(f"rows have {array.shape[1]} columns, the schema has {self.n_columns}.")
-        if array.dtype.kind in "fiub" and all(column.categories is None for column in self.columns):
+        coded = [place for place, column in enumerate(self.columns) if column.categories is not None]
+        if array.dtype.kind in "fiub":
             floats = array if array.dtype.kind == "f" else array.astype(np.float64)
             self._check_numbers(floats)
-            return floats
-        out = np.empty(array.shape)
-        for place, column in enumerate(self.columns):
-            out[:, place] = encode_cells(column, array[:, place])
+            out = floats.astype(np.float64) if coded else floats
+        else:
+            out, coded = np.empty(array.shape), list(range(self.n_columns))
+        for place in coded:  # cell by cell: only these have values to look up
+            out[:, place] = encode_cells(self.columns[place], array[:, place])
         return out
 
     def _check_numbers(self, array: np.ndarray) -> None:
-        for kind in set(self.kinds) - {"categorical"}:
-            places = np.flatnonzero([k == kind for k in self.kinds])
+        plain = [column.kind for column in self.columns if column.categories is None]
+        for kind in set(plain):
+            places = np.flatnonzero([c.kind == kind and c.categories is None for c in self.columns])
             everywhere = len(places) == self.n_columns
             for start, block in blocks(array):
                 cells = block if everywhere else block[:, places]
