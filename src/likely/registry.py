@@ -66,6 +66,13 @@ ENTRIES: tuple[Entry, ...] = (
         "latent",
         "linear code, own noise for each column; EM",
     ),
+    Entry(
+        "Hopfield",
+        "likely.models.energy.hopfield",
+        "energy",
+        "associative memory, pairwise or dense",
+        hooks=("_condition", "_reconstruct"),
+    ),
     Entry("BoltzmannMachine", "likely.models.energy.boltzmann", "energy", "pairs of binary units on any graph"),
     Entry("RBM", "likely.models.energy.rbm", "energy", "restricted Boltzmann machine, by contrastive divergence"),
     Entry("DBM", "likely.models.energy.dbm", "energy", "deep Boltzmann machine, by mean field and persistent chains"),
