@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from likely.montecarlo import configurations, draw, log_sum, n_configurations
+from likely.montecarlo import configurations, draw, log_sum, n_configurations, sum_states
+from likely.montecarlo.enumeration import _sum_states
 from tests.models.energy.checks import check_frequencies
 
 
@@ -44,3 +45,31 @@ def test_a_row_draws_the_same_whatever_rows_come_with_it(x64):
     together = draw(jax.random.key(0), 100, 50, lambda c: logs[:, c])
     alone = draw(jax.random.key(0), 100, 50, lambda c: logs[2:3, c])
     np.testing.assert_array_equal(together[:, 2], alone[:, 0])
+
+
+def field(x):
+    return x @ jnp.linspace(-1, 1, x.shape[1]) + 0.5 * x[:, 0] * x[:, 1]
+
+
+def test_two_to_the_22_states_in_little_memory():
+    """Independent units but for one pair: log Z and means are known."""
+    n = 22
+    value, mean = sum_states(field, n, lambda x: x[:, 2:4])
+    biases = np.linspace(-1, 1, n)
+    pair = np.log(1 + np.exp(biases[0]) + np.exp(biases[1]) + np.exp(biases[0] + biases[1] + 0.5))
+    np.testing.assert_allclose(value, np.logaddexp(0, biases[2:]).sum() + pair, rtol=1e-5)
+    np.testing.assert_allclose(mean, 1 / (1 + np.exp(-biases[2:4])), rtol=1e-4)
+    program = _sum_states.lower(field, n, None, (0.0, 1.0)).compile()
+    assert program.compiled.memory_analysis().temp_size_in_bytes < 1 << 23  # all states would take 370 MB
+
+
+def test_states_of_spins(x64):
+    value, mean = sum_states(lambda x: 0.3 * x[:, 0] * x[:, 1], 2, lambda x: x[:, :1] * x[:, 1:], states=(-1.0, 1.0))
+    np.testing.assert_allclose(value, np.log(4 * np.cosh(0.3)), rtol=1e-12)
+    np.testing.assert_allclose(mean, [np.tanh(0.3)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [0, 26])
+def test_too_many_states_are_refused(n):
+    with pytest.raises(ValueError, match="from 1 to 25"):
+        sum_states(field, n)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from likely.montecarlo import average_chains, run_chains
+from likely.montecarlo import average_chains, collect_chains, run_chains
 
 
 def counting(key, state):
@@ -29,3 +29,9 @@ def test_each_step_has_its_own_randomness(global_random_seed):
     n = 20_000
     end = np.asarray(run_chains(jax.random.key(global_random_seed), walk, jnp.zeros(n), 9))
     assert abs(end.var() / 9 - 1) < 5 * np.sqrt(2 / n)
+
+
+def test_collected_draws_have_chains_first():
+    draws, last = collect_chains(jax.random.key(0), counting, jnp.zeros(3), lambda s: s, 5)
+    np.testing.assert_array_equal(draws, np.tile(np.arange(1.0, 6.0), (3, 1)))
+    np.testing.assert_array_equal(last, [5.0, 5.0, 5.0])

@@ -1,0 +1,213 @@
+"""Annealing of a harmonium of bits on a processor: the matrix products of a step are sums over the bits that changed.
+
+From one stop of a path to the next, few of a chain's units change state, so the logits of the other layer change by
+as many rows of W: a twentieth of a matrix product for a machine trained on digits. A chain goes its whole way before
+the next one starts, and the rows that it needs stay in the processor's cache. Weights are taken in float32 steps whose
+errors do not add up: a hidden unit's ratio (1 + e^(t' a)) / (1 + e^(t a)) is 1 + sigmoid(t a) (e^((t' - t) a) - 1).
+Cost: about (bits that change) x (units of the other layer) additions for each chain and stop.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from likely.montecarlo.compiled import U64, advanced, fill_sigmoid, fill_uniform, share_out, stream
+
+_REFRESH = 64  # steps after which logits are summed anew, so that rounding does not pile up
+_CERTAIN = np.float32(1e4)  # a logit that leaves no doubt: clamped cells
+_FAR = np.float32(0.8)  # how far the series for e^y - 1 is used: its ninth term is then below 1e-7 of the whole
+_LANES, _ROUNDS = 8, 8
+_F = np.float32
+E2, E3, E4, E5, E6, E7, E8, E9 = (_F(1 / n) for n in range(2, 10))
+
+
+def log_weights(
+    seed: int,
+    cells: np.ndarray,
+    stops: np.ndarray,
+    weights: np.ndarray,
+    visible_bias: np.ndarray,
+    hidden_bias: np.ndarray,
+    base: np.ndarray,
+    free: np.ndarray,
+    threads: int | None = None,
+) -> np.ndarray:
+    """Log importance weights (n,) in float64 of chains that start as `cells` and follow `stops`.
+
+    Parameters
+    ----------
+    seed : chain i's randomness is a function of (seed, i).
+    cells : (n, d) of 0 and 1.
+    stops : (t,) of the path.
+    weights, visible_bias, hidden_bias : (d, k), (d,), (k,) of the machine. base : (d,) logits at stop 0.
+    free : (d,) False where a cell is clamped to its value in `cells`.
+    threads : of the processor; None for all. Changes nothing in the result.
+    """
+    down = np.ascontiguousarray(weights, np.float32)
+    across = np.ascontiguousarray(down.T)
+    change = np.where(free, np.asarray(visible_bias, np.float32) - np.asarray(base, np.float32), 0).astype(np.float32)
+    state = np.ascontiguousarray(cells, np.uint8)
+    out = np.zeros(len(state))
+    base, hidden_bias = (np.ascontiguousarray(a, np.float32) for a in (base, hidden_bias))
+    stops, free = np.ascontiguousarray(stops, np.float64), np.ascontiguousarray(free, np.bool_)
+
+    def work(start: int, stop: int) -> None:
+        _anneal(U64(seed), start, stop, state, stops, down, across, change, base, hidden_bias, free, out)
+
+    share_out(work, len(state), threads)
+    return out
+
+
+@njit(nogil=True, cache=True)
+def _anneal(seed, first, last, state, stops, down, across, change, base, hidden_bias, free, out):
+    """Chains first..last, each along all stops."""
+    d, k = down.shape
+    even_d, even_k = d + d % 2, k + k % 2
+    bits, uniform = np.zeros(max(even_d, even_k) // 2, np.uint64), np.zeros(max(even_d, even_k), np.float32)
+    power, flipped = np.zeros(max(d, k), np.int32), np.zeros(max(d, k), np.int64)
+    # whole words of eight bytes, so that bytes can be looked at by the word
+    x, h = np.zeros((d + 7) // 8 * 8, np.uint8), np.zeros((k + 7) // 8 * 8, np.uint8)
+    differs = np.zeros(max(len(x), len(h)), np.uint8)
+    up, back, logit, nothing = np.zeros(k, _F), np.zeros(d, _F), np.zeros(d, _F), np.zeros(d, _F)
+    on_hidden, on_visible, growth = np.zeros(k, _F), np.zeros(d, _F), np.zeros(k, _F)
+    for chain in range(first, last):
+        place = stream(seed, U64(chain))
+        x[:d] = state[chain]
+        h[:] = 0
+        total = 0.0
+        for i in range(len(stops) - 1):
+            if i % _REFRESH == 0:
+                _sum_rows(x, down, hidden_bias, up)
+                _sum_rows(h, across, nothing, back)
+            before, after, step = _F(stops[i]), _F(stops[i + 1]), _F(stops[i + 1] - stops[i])
+            fill_sigmoid(up, before, power[:k], on_hidden)
+            total += step * _linear(x, change) + _move_hidden(up, before, step, power[:k], on_hidden, growth)
+            fill_uniform(place, bits[: even_k // 2], uniform[:even_k])
+            place = advanced(place, even_k // 2)
+            n = _draw(uniform, on_hidden, h, differs, flipped)
+            _add_rows(flipped, n, h, across, back)
+            for j in range(d):
+                logit[j] = base[j] + after * (change[j] + back[j])
+            _hold(free, x, logit)
+            fill_sigmoid(logit, _F(1), power[:d], on_visible)
+            fill_uniform(place, bits[: even_d // 2], uniform[:even_d])
+            place = advanced(place, even_d // 2)
+            n = _draw(uniform, on_visible, x, differs, flipped)
+            _add_rows(flipped, n, x, down, up)
+        out[chain] = total
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc"})
+def _linear(x, change):
+    """What the visible biases add to the log density, per unit of the path."""
+    total = _F(0)
+    for j in range(len(change)):
+        total += _F(x[j]) * change[j]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _move_hidden(up, before, step, power, chance, growth):
+    """Log ratio of the hidden units' factors from `before` to `before + step`; `chance` goes from one to the other."""
+    largest = _F(0)
+    for j in range(len(up)):
+        largest = max(largest, abs(up[j]))
+    if largest * abs(step) > _FAR:
+        return _move_far(up, before, step, power, chance)
+    _move_near(up, step, chance, growth)
+    return _log_product(growth)
+
+
+@njit(nogil=True, cache=True)
+def _move_far(up, before, step, power, chance):
+    total = 0.0
+    for j in range(len(up)):
+        low, high = float(before * up[j]), float((before + step) * up[j])
+        total += max(high, 0.0) - max(low, 0.0) + math.log1p(math.exp(-abs(high))) - math.log1p(math.exp(-abs(low)))
+    fill_sigmoid(up, before + step, power, chance)
+    return total
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
+def _move_near(up, step, chance, growth):
+    """growth = the ratio less 1; chance = sigmoid at the end of the step."""
+    for j in range(len(up)):
+        y = step * up[j]
+        series = _F(1) + y * E8 * (_F(1) + y * E9)
+        series = _F(1) + y * E4 * (_F(1) + y * E5 * (_F(1) + y * E6 * (_F(1) + y * E7 * series)))
+        m = y * (_F(1) + y * E2 * (_F(1) + y * E3 * series))  # e^y - 1
+        grown = chance[j] * m
+        chance[j] = chance[j] * (_F(1) + m) / (_F(1) + grown)
+        growth[j] = grown
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc"})
+def _log_product(growth):
+    """Log Π (1 + growth), with one logarithm for eight factors; each is within e^±0.8, so that nothing overflows."""
+    n, block = len(growth), _LANES * _ROUNDS
+    total = 0.0
+    lanes = np.ones(_LANES)
+    for start in range(0, n - n % block, block):
+        lanes[:] = 1.0
+        for r in range(_ROUNDS):
+            for lane in range(_LANES):
+                lanes[lane] *= 1.0 + growth[start + r * _LANES + lane]
+        for lane in range(_LANES):
+            total += math.log(lanes[lane])
+    for j in range(n - n % block, n):
+        total += math.log1p(growth[j])
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _hold(free, x, logit):
+    for j in range(len(free)):
+        if not free[j]:
+            logit[j] = _CERTAIN if x[j] else -_CERTAIN
+
+
+@njit(nogil=True, cache=True)
+def _draw(uniform, chance, units, differs, flipped):
+    """Draw units anew; numbers of those that changed go to `flipped`, and how many they are is returned."""
+    for j in range(len(chance)):
+        new = np.uint8(uniform[j] < chance[j])
+        differs[j] = new ^ units[j]
+        units[j] = new
+    words = differs.view(np.uint64)
+    count = 0
+    for w in range((len(chance) + 7) // 8):
+        if words[w]:
+            for j in range(w * 8, min(w * 8 + 8, len(chance))):
+                flipped[count] = j
+                count += differs[j]
+    return count
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
+def _add_rows(flipped, n, units, table, sums):
+    """Add the rows of units that turned on, subtract those of units that turned off; four at a time."""
+    width = len(sums)
+    for f in range(0, n - n % 4, 4):
+        i, j, k, l = flipped[f], flipped[f + 1], flipped[f + 2], flipped[f + 3]
+        a, b = _F(2 * units[i]) - _F(1), _F(2 * units[j]) - _F(1)
+        c, d = _F(2 * units[k]) - _F(1), _F(2 * units[l]) - _F(1)
+        first, second, third, fourth = table[i], table[j], table[k], table[l]
+        for m in range(width):
+            sums[m] += (a * first[m] + b * second[m]) + (c * third[m] + d * fourth[m])
+    for f in range(n - n % 4, n):
+        sign, row = _F(2 * units[flipped[f]]) - _F(1), table[flipped[f]]
+        for m in range(width):
+            sums[m] += sign * row[m]
+
+
+@njit(nogil=True, cache=True)
+def _sum_rows(units, table, start, sums):
+    sums[:] = start
+    for i in range(table.shape[0]):
+        if units[i]:
+            row = table[i]
+            for m in range(len(sums)):
+                sums[m] += row[m]
