@@ -33,7 +33,9 @@ _HOMES = {
     "DataError": "likely.datasets",
     "Leaderboard": "likely.leaderboard",
     "compare": "likely.leaderboard",
-} | {entry.class_name: entry.module for entry in registry.ENTRIES}
+    "pretrain": "likely.models.prediction.pretraining",
+    "Stack": "likely.models.prediction.pretraining",
+} | {entry.class_name: entry.module for entry in (*registry.ENTRIES, *registry.PREDICTORS)}
 
 _PACKAGES = ("columns", "datasets", "montecarlo", "nets", "objectives", "training")
 

@@ -79,6 +79,18 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("VAE", "likely.models.latent.vae", "latent", "variational autoencoder with networks both ways"),
 )
 
+# Estimators that are no distributions: a file may name them and `likely.<Name>` imports them, but they have no
+# evidence, and so no place on the command line or on a leaderboard.
+PREDICTORS: tuple[Entry, ...] = (
+    Entry(
+        "PretrainedClassifier",
+        "likely.models.prediction.classifier",
+        "prediction",
+        "layers pretrained without labels, fine-tuned with them",
+        hooks=(),
+    ),
+)
+
 
 def find(name: str) -> Entry:
     """The entry of a model, by class name or command-line name, whatever the case."""
@@ -92,7 +104,7 @@ def find(name: str) -> Entry:
 
 def model_class(name: str) -> type[Model]:
     """The class of a model, imported now."""
-    entry = find(name)
+    entry = next((entry for entry in PREDICTORS if entry.class_name == name), None) or find(name)
     return getattr(importlib.import_module(entry.module), entry.class_name)
 
 
