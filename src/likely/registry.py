@@ -75,7 +75,15 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry("BoltzmannMachine", "likely.models.energy.boltzmann", "energy", "pairs of binary units on any graph"),
     Entry("RBM", "likely.models.energy.rbm", "energy", "restricted Boltzmann machine, by contrastive divergence"),
+    Entry("DBN", "likely.models.energy.dbn", "energy", "deep belief network, layer by layer, then up and down"),
     Entry("DBM", "likely.models.energy.dbm", "energy", "deep Boltzmann machine, by mean field and persistent chains"),
+    Entry(
+        "EnergyModel",
+        "likely.models.energy.energy_model",
+        "energy",
+        "any network as an energy, by noise contrast, score matching ...",
+        hooks=("_condition",),
+    ),
     Entry("VAE", "likely.models.latent.vae", "latent", "variational autoencoder with networks both ways"),
 )
 

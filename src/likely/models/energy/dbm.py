@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -22,11 +21,12 @@ from likely.evidence import Evidence
 from likely.model import FitRun, Model
 from likely.models.energy import layered
 from likely.models.energy.clamped import Settings
-from likely.models.energy.dbm_start import beginning, level_config, pretrained
+from likely.models.energy.dbm_start import beginning, pretrained
 from likely.models.energy.inference import Exact, LogSum, Sampled, answers
 from likely.models.energy.layered import LayeredParams
+from likely.models.energy.layered_evidence import bound_evidence
 from likely.models.energy.layered_learning import LayeredState, layered_contrast
-from likely.models.energy.layered_stages import Stages
+from likely.models.energy.layered_stages import Stages, check_layers, config_of, steps_rate
 from likely.models.energy.learning import keep_scales, to_learning, to_natural
 from likely.models.energy.rbm import moments
 from likely.runtime import by_blocks
@@ -75,6 +75,7 @@ class DBM(Model):
     """
 
     _resumable = True
+    _effort = "n_temperatures"
     _parameter_constraints: ClassVar[dict] = {
         "layers": [tuple, list],
         "pretraining": ["boolean", StrOptions({"lowest"})],
@@ -173,6 +174,7 @@ class DBM(Model):
         init_key, pre_key, train_key = jax.random.split(key, 3)
         n_levels = {"doubled": len(self.layers), "lowest": 1, "none": 0}[mode]
         stages = Stages(run, n_levels + 1)
+        rate = steps_rate(self, columns)
         mean, variance = moments(rows, columns)
         params = self._init(init_key, columns)
         params = eqx.tree_at(lambda p: p.visible_bias, params, columns.natural(mean, floor=1e-4))
@@ -184,12 +186,16 @@ class DBM(Model):
             mode=mode,
             columns=columns,
             moments=(mean, variance),
-            config=level_config(self, columns, pretraining=True),
+            config=config_of(
+                self,
+                n_epochs=self.n_pretraining_epochs or self.n_epochs,
+                learning_rate=self.pretraining_rate or rate,
+            ),
             centring=self.centring,
             n_gibbs_steps=self.n_gibbs_steps,
         )
         result = stages.train(
-            to_learning(params, columns),
+            to_learning(cast(Any, params), columns),
             partial(
                 layered_contrast,
                 columns=columns,
@@ -198,7 +204,7 @@ class DBM(Model):
                 n_gibbs_steps=self.n_gibbs_steps,
             ),
             rows,
-            config=level_config(self, columns),
+            config=config_of(self, n_epochs=self.n_epochs, learning_rate=rate),
             key=train_key,
             state=LayeredState(tuple(c.astype(mean.dtype) for c in params.chains), offsets, variance),
             project=partial(keep_scales, columns=columns) if columns.is_quadratic.any() else None,
@@ -235,15 +241,11 @@ class DBM(Model):
         if log_z.replicates is None:
             sums = answers.log_sum(key, self._extended(rows))
             return Evidence.exact(sums.low - log_z.low, method=answers.method)
-        bounds, of_rows = by_blocks(lambda x, observed: self._bounds(jax.random.fold_in(key, 1), x, observed), rows)
-        bounds, replicates = bounds.astype(np.float64), minus(of_rows, log_z.replicates)
-        values, lower, upper = bounds - log_z.low, bounds - log_z.high, np.full(len(rows), np.inf)
-        for array in (values, lower, upper, replicates):
-            array[np.isnan(rows).all(axis=1)] = 0.0  # of no cells at all the probability is 1
+        bounds, replicates = by_blocks(lambda x, observed: self._bounds(jax.random.fold_in(key, 1), x, observed), rows)
         how = "mean field" if self.n_importance is None else f"{self.n_importance} samples of the mean field"
-        return Evidence.estimate(values, lower, upper, replicates, method=f"bound by {how}; log Z by {answers.method}")
+        return bound_evidence(bounds, replicates, log_z, rows, f"bound by {how}; log Z by {answers.method}")
 
-    def _bounds(self, key: jax.Array, x: jax.Array, observed: jax.Array | None) -> tuple[jax.Array, jax.Array]:
+    def _bounds(self, key: jax.Array, x: jax.Array, observed: jax.Array | None) -> Any:
         return _row_bounds(key, self.params_, x, observed, self.columns_, self.n_importance)
 
     def _extended(self, rows: np.ndarray) -> np.ndarray:
@@ -273,34 +275,12 @@ class DBM(Model):
         return by_blocks(lambda x, observed: _codes(self.params_, x, observed, self.columns_)[1], rows)
 
 
-def check_layers(layers: Any) -> None:
-    """Refuse what is no list of sizes."""
-    if not layers or not all(isinstance(n, int | np.integer) and n >= 1 for n in layers):
-        raise ValueError(
-            f"`layers` must hold the sizes of one hidden layer or more, whole numbers of at least 1, got {layers!r}."
-        )
-
-
-def minus(replicates: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Replicates (n, r) minus those of a common term, joined in groups to as many as the fewer of the two are."""
-    n = min(replicates.shape[-1], others.shape[-1])
-    return _grouped(replicates.astype(np.float64), n) - _grouped(np.atleast_2d(others), n)
-
-
-def _grouped(replicates: np.ndarray, n: int) -> np.ndarray:
-    if replicates.shape[-1] == n:
-        return replicates
-    means = np.stack([part.mean(axis=-1) for part in np.array_split(replicates, n, axis=-1)], axis=-1)
-    return means + replicates.mean(axis=-1, keepdims=True) - means.mean(axis=-1, keepdims=True)
-
-
 @eqx.filter_jit
 def _row_bounds(key, params, x, observed, columns, n_importance):
-    """Lower bounds of log Σ exp(-E) of rows (n,), and their replicates (n, r)."""
+    """Lower bounds of log Σ exp(-E) of rows (n,), and their replicates (n, r), or None where nothing is random."""
     _, logits = layered.mean_field(params, x, observed, columns, _SETTLED)
     if n_importance is None:
-        value = layered.bound(params, x, observed, columns, logits)
-        return value, jnp.repeat(value[:, None], 16, axis=1)
+        return layered.bound(params, x, observed, columns, logits), None
     weighted = layered.importance_bound(key, params, x, observed, columns, logits, n_importance)
     return weighted.log_mean, weighted.replicates
 

@@ -23,7 +23,6 @@ from likely.models.energy.harmonium import RBMParams
 from likely.models.energy.layered import LayeredParams
 from likely.models.energy.layered_greedy import Encoder, as_encoder, bits, code_moments, learn_level
 from likely.runtime import float_dtype
-from likely.training import TrainingConfig
 
 INPUT_SCALE = 0.3  # of what the first weights give a unit: it starts near its bias, yet off the saddle at zero
 
@@ -50,16 +49,6 @@ def beginning(key: Key[Array, ""], columns: Columns, layers: tuple[int, ...], n_
         tuple(jnp.zeros(n, float_dtype()) for n in layers),
         tuple(chains),
     )
-
-
-def level_config(model: Any, columns: Columns, pretraining: bool = False) -> TrainingConfig:
-    """The training settings of a model's hyper-parameters, of the joint learning or of one layer's pretraining."""
-    settings = {name: getattr(model, name) for name in _CONFIG}
-    rate = model.pretraining_rate if pretraining and model.pretraining_rate is not None else model.learning_rate
-    if rate is None and model.optimizer == "sgd":
-        rate = 0.2 if set(columns.kinds) <= {"binary", "categorical"} else 0.05
-    n_epochs = model.n_pretraining_epochs if pretraining and model.n_pretraining_epochs else model.n_epochs
-    return TrainingConfig(n_epochs=n_epochs, learning_rate=rate, **settings)
 
 
 def pretrained(
@@ -169,15 +158,3 @@ def _upwards(key: Key[Array, ""], params: LayeredParams) -> tuple[tuple[Array, .
         means.append(p.mean(axis=0))
         state = drawn.astype(p.dtype)
     return tuple(states[::2]), tuple(means)
-
-
-_CONFIG = (
-    "batch_size",
-    "optimizer",
-    "schedule",
-    "warmup_steps",
-    "weight_decay",
-    "gradient_clip",
-    "averaging",
-    "memory_budget",
-)

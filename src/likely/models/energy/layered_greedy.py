@@ -124,7 +124,7 @@ def level_contrast(
     model_share = jnp.full(len(hidden), 1 / len(hidden), share.dtype)
     data, model = Phase(visible, up[:n], share), Phase(fantasy, up[n:], model_share)
     offsets = Offsets(state.visible_offset, state.hidden_offset)
-    ascent = bipartite_gradient(data, model, offsets, unit_rates(machine, state, level_columns))
+    ascent = bipartite_gradient(data, model, offsets, unit_rates(machine.visible_bias, state.variance, level_columns))
     free = copies[1] * jax.nn.softplus(logits).sum(axis=-1)
     gap = model_share @ (fantasy @ machine.visible_bias + free[n:]) - share @ (
         visible @ machine.visible_bias + free[:n]
@@ -218,9 +218,11 @@ def _sweep(key, hidden, machine, columns, copies):
 
 def _draw_visible(key: Array, hidden: Array, machine: RBMParams, columns: Columns, n: int) -> Array:
     natural = visible_natural(machine, hidden)
-    return sum(columns.statistics(columns.sample(k, natural)) for k in jax.random.split(key, n))
+    drawn = [columns.statistics(columns.sample(k, natural)) for k in jax.random.split(key, n)]
+    return sum(drawn[1:], drawn[0])
 
 
 def _draw_hidden(key: Array, logits: Array, n: int) -> Array:
     p = jax.nn.sigmoid(logits)
-    return sum(jax.random.bernoulli(k, p).astype(logits.dtype) for k in jax.random.split(key, n))
+    drawn = [jax.random.bernoulli(k, p).astype(logits.dtype) for k in jax.random.split(key, n)]
+    return sum(drawn[1:], drawn[0])

@@ -9,6 +9,7 @@ weights, 5 with the lowest ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -61,7 +62,7 @@ def layered_contrast(
     -------
     The gap between the data's variational free energy and the chains' free energy, and the new state.
     """
-    machine = lax.stop_gradient(to_natural(params, columns))
+    machine = cast(LayeredParams, lax.stop_gradient(to_natural(cast(Any, params), columns)))
     move, down, up = jax.random.split(key, 3)
     x, observed = jnp.asarray(batch.x), None if batch.observed is None else jnp.asarray(batch.observed)
     weight = jnp.asarray(batch.weight)
@@ -78,7 +79,8 @@ def layered_contrast(
     model = interleaved(statistics, tuple(jax.nn.sigmoid(a) for a in chain_logits))
     model_share = jnp.full(len(odd[0]), 1 / len(odd[0]), share.dtype)
 
-    ascent = layered_gradient(data, share, model, model_share, state.offsets, unit_rates(machine, state, columns))
+    rates = unit_rates(machine.visible_bias, state.variance, columns)
+    ascent = layered_gradient(data, share, model, model_share, state.offsets, rates)
     gap = model_share @ _log_even(machine, fantasy, statistics, chain_logits, columns)
     gap = gap - share @ bound(machine, x, observed, columns, logits)
     loss = _declare(gap, params, ascent)
@@ -102,13 +104,9 @@ def layered_gradient(
     corrections of its bias, and its own difference once. The chains' place is empty.
     """
     pairs = []
-    for lower in range(len(data) - 1):
-        above, below = slice(lower, lower + 2), rates if lower == 0 else None
-        pairs.append(
-            bipartite_gradient(
-                Phase(*data[above], share), Phase(*model[above], model_share), Offsets(*offsets[above]), below
-            )
-        )
+    for i in range(len(data) - 1):
+        phases = Phase(data[i], data[i + 1], share), Phase(model[i], model[i + 1], model_share)
+        pairs.append(bipartite_gradient(*phases, Offsets(offsets[i], offsets[i + 1]), rates if i == 0 else None))
     biases = [pairs[0].hidden_bias]
     for i, pair in enumerate(pairs[1:], start=1):
         own = share @ data[i] - model_share @ model[i]
@@ -117,12 +115,12 @@ def layered_gradient(
     return LayeredParams(tuple(p.weights for p in pairs), pairs[0].visible_bias, tuple(biases), ())
 
 
-def unit_rates(machine: LayeredParams, state: LayeredState, columns: Columns) -> Rates | None:
+def unit_rates(visible_bias: Float[Array, " D"], variance: Float[Array, " D"], columns: Columns) -> Rates | None:
     """Each statistic of x in units of its spread, and no weights for x²: as a harmonium learns, see its `learning`."""
     if {"count", "real"}.isdisjoint(columns.kinds):
         return None
-    rate = 1 / jnp.maximum(state.variance, 1)
-    squared_scale = -0.5 / machine.visible_bias
+    rate = 1 / jnp.maximum(variance, 1)
+    squared_scale = -0.5 / visible_bias
     return Rates(jnp.where(columns.is_quadratic, 0, rate), jnp.where(columns.is_quadratic, squared_scale, rate))
 
 

@@ -11,6 +11,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from likely.columns import Columns
 from likely.model import FitRun
 from likely.training import Checkpoint, TrainingConfig, TrainingResult, train
 
@@ -72,10 +75,43 @@ class Stages:
 
     def _remember(self, history: dict[str, list[float]]) -> None:
         """Add a stage's curves: epochs and seconds go on, `stage` says which epoch belongs to which."""
-        own = {**history, "stage": [self.number] * len(history["epoch"])}
+        own: dict[str, list[float]] = {**history, "stage": [self.number] * len(history["epoch"])}
         for name in ("epoch", "seconds"):
             own[name] = [value + (self.history.get(name) or [0])[-1] for value in own[name]]
         self.history = {name: self.history.get(name, []) + curve for name, curve in own.items()}
+
+
+def check_layers(layers: Any) -> None:
+    """Refuse what is no list of sizes."""
+    if not layers or not all(isinstance(n, int | np.integer) and n >= 1 for n in layers):
+        raise ValueError(
+            f"`layers` must hold the sizes of one hidden layer or more, whole numbers of at least 1, got {layers!r}."
+        )
+
+
+def config_of(model: Any, *, n_epochs: int, learning_rate: float | None) -> TrainingConfig:
+    """The settings of one stage: those that all stages share are hyper-parameters of the model."""
+    shared = {name: getattr(model, name) for name in _SHARED}
+    return TrainingConfig(n_epochs=n_epochs, learning_rate=learning_rate, **shared)
+
+
+def steps_rate(model: Any, columns: Columns) -> float | None:
+    """The model's learning rate, or the one that suits its columns; None leaves it to the optimiser."""
+    if model.learning_rate is not None or model.optimizer != "sgd":
+        return model.learning_rate
+    return 0.2 if set(columns.kinds) <= {"binary", "categorical"} else 0.05
+
+
+_SHARED = (
+    "batch_size",
+    "optimizer",
+    "schedule",
+    "warmup_steps",
+    "weight_decay",
+    "gradient_clip",
+    "averaging",
+    "memory_budget",
+)
 
 
 def _finished(path: Path, number: int) -> Path:
