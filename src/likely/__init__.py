@@ -33,6 +33,7 @@ _HOMES = {
     "DataError": "likely.datasets",
     "Leaderboard": "likely.leaderboard",
     "compare": "likely.leaderboard",
+    "hopfield_tour": "likely.models.energy.hopfield_tour",
     "pretrain": "likely.models.prediction.pretraining",
     "Stack": "likely.models.prediction.pretraining",
 } | {entry.class_name: entry.module for entry in (*registry.ENTRIES, *registry.PREDICTORS)}

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from likely.models.energy import associative
+from likely.models.energy.hopfield_tour import decode
 from tests.models.energy.hopfield_checks import check_fixed, check_never_rises, check_recall, letters, random_patterns
+from tests.models.energy.tour_checks import check_tour
 
 
 def trail_of(weights, field_of, n_sweeps=6, seed=0):
@@ -54,3 +56,11 @@ def test_a_rule_that_forgets_is_caught():
         recalled = associative.recall_pairwise(weights, np.zeros(25), patterns, orders, 50)[-1]
         with pytest.raises(AssertionError, match="recalled"):
             check_recall(recalled, patterns, 0.75)
+
+
+def test_tours_that_are_none_are_caught():
+    """Decoding each place by itself: the likeliest city of each, which may come twice."""
+    table = np.array([[0.9, 0.8, 0.1], [0.1, 0.2, 0.3], [0.0, 0.0, 0.6]])
+    check_tour(decode(table), 3)
+    with pytest.raises(AssertionError):
+        check_tour(table.argmax(axis=0), 3)
