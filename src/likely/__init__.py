@@ -36,6 +36,7 @@ _HOMES = {
     "hopfield_tour": "likely.models.energy.hopfield_tour",
     "pretrain": "likely.models.prediction.pretraining",
     "Stack": "likely.models.prediction.pretraining",
+    "RBMClassifier": "likely.models.energy.labelled",
 } | {entry.class_name: entry.module for entry in (*registry.ENTRIES, *registry.PREDICTORS)}
 
 _PACKAGES = ("columns", "datasets", "montecarlo", "nets", "objectives", "training")

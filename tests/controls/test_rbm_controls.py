@@ -8,13 +8,14 @@ import pytest
 
 from likely import budget
 from likely.columns import Columns
-from likely.models.energy import enumerated, harmonium, replicas
+from likely.models.energy import enumerated, harmonium, labelled, replicas
 from likely.models.energy.annealed import Path, temperatures
 from likely.montecarlo import annealed_importance, log_mean_weight
 from likely.objectives.contrastive import Offsets, Phase, bipartite_gradient
 from tests.budget_checks import check_seconds_are_kept
 from tests.models.energy.brute_force import machine
 from tests.models.energy.checks import check_ladder, check_leaves_joint_unchanged
+from tests.models.energy.labelled_checks import check_label_probabilities
 from tests.models.energy.replica_checks import check_replicas_stay
 
 SMALL = Columns(("binary",) * 4, (1,) * 4)
@@ -133,3 +134,10 @@ def test_wrong_use_of_seconds_is_caught(bug, cost, monkeypatch):
             30.0,
             **cost,
         )
+
+
+def test_label_probabilities_without_the_hidden_units_share_are_caught(x64, global_random_seed, monkeypatch):
+    """The label's biases alone: right on average, wrong for every row."""
+    monkeypatch.setattr(labelled, "_label_logits", lambda params, x, columns: params.visible_bias[-3:][None] + 0 * x[:, :3])
+    with pytest.raises(AssertionError):
+        check_label_probabilities(labelled.label_probabilities, global_random_seed)

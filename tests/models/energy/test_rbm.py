@@ -82,6 +82,13 @@ def test_holes_are_marginals(tiny):
     np.testing.assert_allclose(mean[0], p[agree] @ table[agree] / p[agree].sum(), atol=1e-5)
 
 
+def test_a_row_with_holes_alone_has_the_bits_it_has_among_others(tiny):
+    model, rows = tiny
+    holes = np.where(np.arange(4)[None] == np.arange(40)[:, None] % 4, np.nan, rows[:40])
+    np.testing.assert_array_equal(model.score_samples(holes[:1]), model.score_samples(holes)[:1])
+    np.testing.assert_array_equal(model.condition(holes[:1]).mean(), model.condition(holes).mean()[:1])
+
+
 def test_contrastive_divergence_learns_too(tiny):
     _, rows = tiny
     other = likely.RBM(2, objective="cd", n_gibbs_steps=5, n_epochs=20, random_state=0).fit(rows)

@@ -23,7 +23,7 @@ from likely.models.energy.clamped import Settings
 from likely.models.energy.enumerated import Side
 from likely.models.energy.harmonium import RBMParams
 from likely.montecarlo import log_mean_weight, replicate_log_mean
-from likely.runtime import by_blocks
+from likely.runtime import BLOCK_ROWS, by_blocks
 
 _BLOCK = 16  # rows with holes that are worked on together
 
@@ -54,7 +54,8 @@ class Exact:
 
     def log_partition(self, key: jax.Array) -> LogSum:
         """Log Z."""
-        return self.log_sum(key, _nothing(self.columns, self.params))
+        value = self._sums(_nothing(self.columns, self.params), size=1)[0].astype(np.float64)
+        return LogSum(value, value, None)
 
     def log_sum(self, key: jax.Array, rows: np.ndarray) -> LogSum:
         """Log Σ exp(-E) with the observed cells clamped."""
@@ -66,23 +67,23 @@ class Exact:
         return self._sums(rows)[2]
 
     def sample(self, key: jax.Array, n: int) -> Any:
-        return self._draws(key, n, _nothing(self.columns, self.params))[:, 0]
+        return self._draws(key, n, _nothing(self.columns, self.params), size=1)[:, 0]
 
     def condition(self, key: jax.Array, rows: np.ndarray) -> ConditionalParts:
         return ConditionalParts(self._sums(rows)[1], lambda key, n: self._draws(key, n, rows))
 
-    def _sums(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _sums(self, rows: np.ndarray, size: int = BLOCK_ROWS) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         def sums(x: Array, observed: Array | None) -> Any:
             return enumerated.clamped_sum(self.params, x, observed, self.columns, self.side)
 
-        return by_blocks(sums, rows, size=_block(rows))
+        return by_blocks(sums, rows, size)
 
-    def _draws(self, key: jax.Array, n: int, rows: np.ndarray) -> np.ndarray:
+    def _draws(self, key: jax.Array, n: int, rows: np.ndarray, size: int = _BLOCK) -> np.ndarray:
         def draws(x: Array, observed: Array | None) -> Array:
             drawn = enumerated.clamped_draws(key, self.params, n, x, observed, self.columns, self.side)
             return jnp.moveaxis(drawn, 1, 0)
 
-        return np.moveaxis(by_blocks(draws, rows, size=min(_BLOCK, _block(rows))), 1, 0)
+        return np.moveaxis(by_blocks(draws, rows, size), 1, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,10 +190,6 @@ def _log_sum(forward: np.ndarray, reverse: np.ndarray, n_groups: int) -> LogSum:
 def _nothing(columns: Columns, params: RBMParams) -> np.ndarray:
     """A row of which nothing is observed."""
     return np.full((1, columns.n_columns), np.nan, params.weights.dtype)
-
-
-def _block(rows: np.ndarray) -> int:
-    return 1 if len(rows) == 1 else 256
 
 
 def _by_blocks(function: Callable[[Array, Array], Any], rows: np.ndarray, size: int) -> Any:
