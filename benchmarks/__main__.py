@@ -18,6 +18,7 @@ from benchmarks.outcome import RESULTS, describe, keep, show
 
 NAMES = (
     "factor_analysis",
+    "hopfield",
     "mixture",
     "rbm_epoch",
     "rbm_small",
@@ -27,6 +28,8 @@ NAMES = (
     "vae_binarized_mnist",
     "debd",
     "scaling",
+    "ising",
+    "ais_torch",
 )
 
 

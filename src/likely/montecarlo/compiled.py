@@ -61,8 +61,8 @@ def advanced(start: Any, n: Any) -> Any:
 
 # No "reassoc" here: the rounding by _ROUNDER must stay as it is written.
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
-def fill_sigmoid(logits: Any, scale: Any, power: Any, out: Any) -> None:
-    """out = 1 / (1 + exp(-scale * logits)) in float32; `power` is room for as many 32-bit integers."""
+def fill_odds(logits: Any, scale: Any, power: Any, out: Any) -> None:
+    """out = exp(-scale * logits) in float32, the odds against; `power` is room for as many 32-bit integers."""
     as_float = power.view(np.float32)
     for i in range(out.shape[0]):
         t = logits[i] * scale
@@ -76,7 +76,15 @@ def fill_sigmoid(logits: Any, scale: Any, power: Any, out: Any) -> None:
     for i in range(out.shape[0]):
         power[i] = (power[i] + _INT127) << _INT23  # 2^k, built from its exponent bits
     for i in range(out.shape[0]):
-        out[i] = _F(1) / (_F(1) + out[i] * as_float[i])
+        out[i] = out[i] * as_float[i]
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
+def fill_sigmoid(logits: Any, scale: Any, power: Any, out: Any) -> None:
+    """out = 1 / (1 + exp(-scale * logits)) in float32."""
+    fill_odds(logits, scale, power, out)
+    for i in range(out.shape[0]):
+        out[i] = _F(1) / (_F(1) + out[i])
 
 
 def n_threads() -> int:

@@ -94,7 +94,8 @@ def _checked_states(machine: Pairwise, x: Any) -> np.ndarray:
     x = np.asarray(x, dtype=np.float32)
     if x.ndim != 2 or x.shape[1] != machine.n_units or len(x) < 1:
         raise ValueError(f"`x` must be (n_chains, {machine.n_units}), got {x.shape}.")
-    bad = ~np.isin(x, np.asarray(machine.states, np.float32))
+    low, high = machine.states
+    bad = (x != low) & (x != high)
     if bad.any():
         raise ValueError(f"`x` must hold the machine's values {machine.states}, got {x[bad][0]:g}.")
     return x

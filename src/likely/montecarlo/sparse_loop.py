@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from likely.montecarlo.compiled import U64, fill_sigmoid, scrambled, stream
+from likely.montecarlo.compiled import U64, fill_odds, scrambled, stream
 
-_TOGETHER = 32  # units of one colour whose chains fill the working arrays: 512 numbers, a quarter of the first cache
+_TOGETHER = 16  # units of one colour that are worked on at a time: the working arrays stay in the first cache
 _GOLDEN = U64(0x9E3779B97F4A7C15)
 _BY_41 = U64(41)
 _F = np.float32
@@ -22,29 +22,42 @@ def sweep(seed, first, x, n_sweeps, order, starts, rows, others, weights, biases
     for c in range(chains):
         streams[c] = stream(seed, U64(first + c))
     room = _TOGETHER * chains
-    field, chance, uniform = np.zeros(room, _F), np.zeros(room, _F), np.zeros(room, _F)
+    field, odds, uniform = np.zeros(room, _F), np.zeros(room, _F), np.zeros(room, _F)
     power = np.zeros(room, np.int32)
     for s in range(n_sweeps):
         for colour in range(len(starts) - 1):
             for begin in range(starts[colour], starts[colour + 1], _TOGETHER):
                 end = min(begin + _TOGETHER, starts[colour + 1])
                 size = (end - begin) * chains
-                _fields(x, begin, end, order, rows, others, weights, biases, field)
-                fill_sigmoid(field, scale, power[:size], chance[:size])
+                for i in range(begin, end):
+                    own = field[(i - begin) * chains : (i - begin + 1) * chains]
+                    _field(x, rows[i], rows[i + 1], others, weights, biases[order[i]], own)
+                fill_odds(field, scale, power[:size], odds[:size])
                 _uniforms(streams, s * n + begin, end - begin, uniform)
-                _set(x, begin, end, order, held, uniform, chance, low, high)
+                _draw(uniform[:size], odds, low, high)
+                for i in range(begin, end):
+                    if not held[order[i]]:
+                        _copy(uniform[(i - begin) * chains : (i - begin + 1) * chains], x[order[i]])
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
-def _fields(x, begin, end, order, rows, others, weights, biases, field):
-    chains = x.shape[1]
-    for i in range(begin, end):
-        own = field[(i - begin) * chains : (i - begin + 1) * chains]
-        own[:] = biases[order[i]]
-        for e in range(rows[i], rows[i + 1]):
-            other, weight = x[others[e]], weights[e]
-            for c in range(chains):
-                own[c] += weight * other[c]
+def _field(x, start, stop, others, weights, bias, own):
+    """bias + Σ weights x of one unit's neighbours, four of them at a time."""
+    chains = len(own)
+    for c in range(chains):
+        own[c] = bias
+    e = start
+    while e + 4 <= stop:
+        p, q, r, s = x[others[e]], x[others[e + 1]], x[others[e + 2]], x[others[e + 3]]
+        a, b, c, d = weights[e], weights[e + 1], weights[e + 2], weights[e + 3]
+        for i in range(chains):
+            own[i] += (a * p[i] + b * q[i]) + (c * r[i] + d * s[i])
+        e += 4
+    while e < stop:
+        p, a = x[others[e]], weights[e]
+        for i in range(chains):
+            own[i] += a * p[i]
+        e += 1
 
 
 @njit(nogil=True, cache=True)
@@ -57,11 +70,13 @@ def _uniforms(streams, counter, n, uniform):
 
 
 @njit(nogil=True, cache=True)
-def _set(x, begin, end, order, held, uniform, chance, low, high):
-    chains = x.shape[1]
-    for i in range(begin, end):
-        if held[order[i]]:
-            continue
-        own, at = x[order[i]], (i - begin) * chains
-        for c in range(chains):
-            own[c] = high if uniform[at + c] < chance[at + c] else low
+def _draw(uniform, odds, low, high):
+    """Values in place of the uniform numbers: high where u < 1 / (1 + odds)."""
+    for i in range(len(uniform)):
+        uniform[i] = high if uniform[i] * (_F(1) + odds[i]) < _F(1) else low
+
+
+@njit(nogil=True, cache=True)
+def _copy(source, target):
+    for c in range(len(target)):
+        target[c] = source[c]
