@@ -19,6 +19,7 @@ from benchmarks.outcome import RESULTS, describe, keep, show
 NAMES = (
     "factor_analysis",
     "hopfield",
+    "hopfield",
     "mixture",
     "rbm_epoch",
     "rbm_small",
