@@ -152,7 +152,8 @@ class Hopfield(PairwiseModel):
             return DenseParams(jnp.asarray(np.nan_to_num(patterns), float_dtype()))
         rule = associative.hebb if self.rule == "hebb" else associative.pseudo_inverse
         some = rows[:_MOST_CHAINS]
-        some = np.where(np.isnan(some), np.asarray(jax.random.bernoulli(key, 0.5, some.shape)), some)
+        # NumPy's generator: JAX's would compile for every number of patterns
+        some = np.where(np.isnan(some), np.random.default_rng(self.seed_).integers(0, 2, some.shape), some)
         return _params(rule(patterns), np.zeros(rows.shape[1]), np.vstack([some, 1 - some]) > 0)
 
     # ------------------------------------------------------------------ recall
