@@ -1,7 +1,7 @@
 """Annealing of a harmonium of bits on a processor: the matrix products of a step are sums over the bits that changed.
 
 From one stop of a path to the next, few of a chain's units change state, so the logits of the other layer change by
-as many rows of W: a twentieth of a matrix product for a machine trained on digits. A chain goes its whole way before
+as many rows of W, a fraction of a matrix product. A chain goes its whole way before
 the next one starts, and the rows that it needs stay in the processor's cache. Weights are taken in float32 steps whose
 errors do not add up: a hidden unit's ratio (1 + e^(t' a)) / (1 + e^(t a)) is 1 + sigmoid(t a) (e^((t' - t) a) - 1).
 Cost: about (bits that change) x (units of the other layer) additions for each chain and stop.
@@ -80,8 +80,8 @@ def _anneal(seed, first, last, state, stops, down, across, change, base, hidden_
         total = 0.0
         for i in range(len(stops) - 1):
             if i % _REFRESH == 0:
-                _sum_rows(x, down, hidden_bias, up)
-                _sum_rows(h, across, nothing, back)
+                _sum_anew(x, down, hidden_bias, flipped, up)
+                _sum_anew(h, across, nothing, flipped, back)
             before, after, step = _F(stops[i]), _F(stops[i + 1]), _F(stops[i + 1] - stops[i])
             fill_sigmoid(up, before, power[:k], on_hidden)
             total += step * _linear(x, change) + _move_hidden(up, before, step, power[:k], on_hidden, growth)
@@ -131,7 +131,7 @@ def _move_far(up, before, step, power, chance):
     return total
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
+@njit(nogil=True, cache=True, fastmath={"contract", "nsz"}, error_model="numpy")
 def _move_near(up, step, chance, growth):
     """growth = the ratio less 1; chance = sigmoid at the end of the step."""
     for j in range(len(up)):
@@ -204,10 +204,11 @@ def _add_rows(flipped, n, units, table, sums):
 
 
 @njit(nogil=True, cache=True)
-def _sum_rows(units, table, start, sums):
+def _sum_anew(units, table, start, flipped, sums):
+    """The start, and the rows of all units that are on."""
     sums[:] = start
+    count = 0
     for i in range(table.shape[0]):
-        if units[i]:
-            row = table[i]
-            for m in range(len(sums)):
-                sums[m] += row[m]
+        flipped[count] = i
+        count += units[i]
+    _add_rows(flipped, count, units, table, sums)
