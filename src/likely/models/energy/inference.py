@@ -105,7 +105,7 @@ class Sampled:
     def log_partition(self, key: jax.Array) -> LogSum:
         """Log Z."""
         forward, reverse = clamped.whole_machine(key, self.params, self.columns, self.settings)
-        return _log_sum(np.asarray(forward)[None], np.asarray(reverse)[None], self._n_groups)
+        return sandwich(np.asarray(forward)[None], np.asarray(reverse)[None], self._n_groups)
 
     def log_sum(self, key: jax.Array, rows: np.ndarray) -> LogSum:
         """Log Σ exp(-E) with the observed cells clamped."""
@@ -119,7 +119,7 @@ class Sampled:
 
         def estimated(many: np.ndarray) -> LogSum:
             forward, reverse = _by_blocks(annealed, many, 1)
-            return _log_sum(forward, reverse, self._n_groups)
+            return sandwich(forward, reverse, self._n_groups)
 
         return self._each(rows, exact, estimated)
 
@@ -177,14 +177,17 @@ def answers(params: RBMParams, columns: Columns, settings: Settings) -> Exact | 
     return Sampled(params, columns, settings) if side is None else Exact(params, columns, side)
 
 
-def _log_sum(forward: np.ndarray, reverse: np.ndarray, n_groups: int) -> LogSum:
-    """From the chains (n, c) of n machines."""
+def sandwich(forward: np.ndarray, reverse: np.ndarray, n_groups: int) -> LogSum:
+    """Log Σ exp(-E) of n machines from the annealed chains (n, c) of each, there and back."""
     low, high = log_mean_weight(forward.T), -log_mean_weight(reverse.T)
     of_low, of_high = (replicate_log_mean(chains.T, n_groups).T for chains in (forward, reverse))
     of_high = low[:, None] + of_high.mean(axis=1, keepdims=True) - of_high  # its spread, about the low end
     noisier = of_high.std(axis=1, keepdims=True) > of_low.std(axis=1, keepdims=True)
     # noise may turn the two ends round where they are close
     return LogSum(low, np.maximum(low, high), np.where(noisier, of_high, of_low))
+
+
+_log_sum = sandwich
 
 
 def _nothing(columns: Columns, params: RBMParams) -> np.ndarray:
