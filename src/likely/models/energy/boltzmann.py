@@ -66,14 +66,12 @@ class BoltzmannMachine(PairwiseModel):
 
     Examples
     --------
-    A machine without hidden units has as many parameters as there are means and pairs, and matches them all:
+    Three units in a row, each pulling its neighbour with weight 2: the outer two agree through the middle one.
 
     >>> import numpy as np
-    >>> rows = np.array([[0, 0, 1], [1, 1, 0], [1, 1, 1], [0, 0, 0], [1, 0, 0], [0, 1, 0.0]])
-    >>> model = BoltzmannMachine(optimizer="lbfgs", schedule="constant", batch_size=None, n_epochs=50).fit(rows)
-    >>> probabilities = np.exp(model.score_samples(table := np.indices((2, 2, 2)).reshape(3, 8).T.astype(float)))
-    >>> np.round(probabilities @ (table[:, 0] * table[:, 1]), 4)  # rows in which the first two are 1: a third
-    np.float64(0.3333)
+    >>> row = BoltzmannMachine.from_weights([[0, 2, 0], [2, 0, 2], [0, 2, 0]], [-1, -2, -1])
+    >>> row.condition([[1, np.nan, np.nan], [0, np.nan, np.nan]]).mean().round(2).tolist()
+    [[1.0, 0.73, 0.61], [0.0, 0.27, 0.39]]
     """
 
     _resumable = True
