@@ -19,11 +19,12 @@ from benchmarks.outcome import RESULTS, describe, keep, show
 NAMES = (
     "factor_analysis",
     "hopfield",
-    "hopfield",
     "mixture",
     "rbm_epoch",
     "rbm_small",
     "rbm_binarized_mnist",
+    "dbn_binarized_mnist",
+    "dbm_binarized_mnist",
     "mixture_bernoulli",
     "vae_pythae",
     "vae_binarized_mnist",
