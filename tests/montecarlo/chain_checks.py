@@ -44,20 +44,22 @@ def transition_matrix(kernel: Callable, states: np.ndarray) -> np.ndarray:
     The kernel itself runs, from all states at once, with its coins replaced by prepared ones; it returns where they
     lead and records how probable they were.
     """
-    n = states.shape[1]
-    high = states.max()
-    matrix = np.zeros((len(states), len(states)))
-    for pattern in all_states(n).astype(bool):
-        coins, chances = iter(pattern), []
+    n_states, n = states.shape
+    patterns = all_states(n).astype(bool)
+    start = np.repeat(states, len(patterns), axis=0)  # every state with every pattern
+    coins = np.tile(patterns, (n_states, 1))
+    chance, used = np.ones(len(start)), [0]
 
-        def prepared(key, p, shape=None, coins=coins, chances=chances):
-            falls = np.array([next(coins) for _ in range(p.shape[1])])
-            chances.append(np.where(falls[None, :], p, 1 - p).prod(axis=1))
-            return jnp.broadcast_to(jnp.asarray(falls)[None, :], p.shape)
+    def prepared(key, p, shape=None):
+        falls = coins[:, used[0] : used[0] + p.shape[1]]
+        used[0] += p.shape[1]
+        chance[:] *= np.where(falls, p, 1 - p).prod(axis=1)
+        return jnp.asarray(falls)
 
-        with mock.patch("jax.random.bernoulli", prepared), jax.disable_jit():
-            after = np.asarray(kernel(jax.random.key(0), jnp.asarray(states)))
-        np.add.at(matrix, (np.arange(len(states)), state_numbers(after, high)), np.prod(chances, axis=0))
+    with mock.patch("jax.random.bernoulli", prepared), jax.disable_jit():
+        after = np.asarray(kernel(jax.random.key(0), jnp.asarray(start)))
+    matrix = np.zeros((n_states, n_states))
+    np.add.at(matrix, (state_numbers(start, states.max()), state_numbers(after, states.max())), chance)
     return matrix
 
 
@@ -88,7 +90,7 @@ def check_joint_of_bits(
     check_frequencies(np.bincount(state_numbers(now), minlength=len(joint)), joint)
 
 
-def check_joint_of_reals(kernel: Callable, seed: int, n: int = 20_000) -> None:
+def check_joint_of_reals(kernel: Callable, seed: int, n: int = 10_000) -> None:
     """Geweke's test for kernels on real vectors: θ ~ N(0, I) in two dimensions, y ~ N(θ₀ + θ₁² / 2, 1 / 4).
 
     kernel(key, log_density, θ) moves the θ of one run; the log density given y is a bent, skewed one.

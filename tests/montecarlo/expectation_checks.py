@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import signal, stats
 
 N_REPEATS = 200
 
@@ -21,3 +21,9 @@ def check_calibrated(estimate: Callable[[np.random.Generator], Any], exact: floa
     low, high = stats.chi2(N_REPEATS - 1).ppf([1e-5, 1 - 1e-5]) / (N_REPEATS - 1)
     assert low / 1.35 < z.var(ddof=1) < high * 1.35, f"the errors are wrong: variance of z is {z.var():.2f}"
     return found
+
+
+def correlated(rng: np.random.Generator, n_chains: int = 6, n_draws: int = 300) -> np.ndarray:
+    """Autoregressions of coefficient 0.8 and variance 1, from their own law."""
+    noise = rng.normal(size=(n_chains, n_draws)) * np.append(1.0, np.full(n_draws - 1, 0.6))
+    return signal.lfilter([1.0], [1.0, -0.8], noise, axis=1)

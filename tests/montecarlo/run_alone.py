@@ -10,7 +10,8 @@ import numpy as np
 from likely.montecarlo.ais import _mesh, _run
 
 
-def main() -> None:
+def log_weights() -> jax.Array:
+    """Of ten chains, on all devices."""
     start, move = jax.random.split(jax.random.key(0))
     x = jax.random.normal(start, (10,))
     stops = jnp.linspace(0, 1, 21)
@@ -18,7 +19,11 @@ def main() -> None:
     def kernel(key, x, at):
         return 0.6 * x + 0.8 * jax.random.normal(key, x.shape) / jnp.sqrt(1 + 8 * at)
 
-    logs = _run(move, x, stops, lambda x: -0.5 * x**2, lambda x: -4.5 * x**2, kernel, _mesh(10))
+    return _run(move, x, stops, lambda x: -0.5 * x**2, lambda x: -4.5 * x**2, kernel, _mesh(10))
+
+
+def main() -> None:
+    logs = log_weights()
     print(len(logs.sharding.device_set), *np.asarray(logs))  # noqa: T201
 
 

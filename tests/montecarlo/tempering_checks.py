@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from likely.montecarlo import block_gibbs, dense_pairwise, log_unnormalised, run_chains, start_tempering
+from likely.montecarlo import dense_pairwise, log_unnormalised, run_chains, single_site_gibbs, start_tempering
 from tests.models.energy.checks import check_frequencies
 from tests.montecarlo.chain_checks import all_states, law, state_numbers
 
@@ -20,7 +20,7 @@ def bimodal(n: int, strength: float):
 
 
 def kernel_at(machine):
-    return lambda key, x, at: block_gibbs(machine, beta=at)(key, x)
+    return lambda key, x, at: single_site_gibbs(machine, order="fixed", beta=at)(key, x)
 
 
 def log_density_at(machine):

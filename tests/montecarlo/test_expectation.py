@@ -14,7 +14,7 @@ from likely.montecarlo import (
     pareto_k,
     smoothed_log_weights,
 )
-from tests.montecarlo.expectation_checks import check_calibrated
+from tests.montecarlo.expectation_checks import check_calibrated, correlated
 
 RATE = 2.0  # E x under Exp(2) is 1/2
 
@@ -26,15 +26,7 @@ def test_errors_of_independent_draws_hold(global_random_seed):
 def test_errors_of_chains_hold(global_random_seed):
     """An autoregression of coefficient 0.8: 1800 draws are worth 1800 * 0.2 / 1.8 = 200."""
 
-    def estimate(rng, n_chains=6, n_draws=300):
-        x = np.zeros((n_chains, n_draws))
-        now = rng.normal(size=n_chains)
-        for i in range(n_draws):
-            now = 0.8 * now + 0.6 * rng.normal(size=n_chains)
-            x[:, i] = now
-        return expectation(x, chains=True)
-
-    worth = check_calibrated(estimate, 0.0, global_random_seed)
+    worth = check_calibrated(lambda rng: expectation(correlated(rng), chains=True), 0.0, global_random_seed)
     # the mean of 200 estimates of it, each good to some 20%
     assert abs(np.mean([e.n_effective for e in worth]) / 200 - 1) < 0.15
 
