@@ -79,7 +79,7 @@ def fill_odds(logits: Any, scale: Any, power: Any, out: Any) -> None:
         out[i] = out[i] * as_float[i]
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
+@njit(nogil=True, cache=True, fastmath={"contract", "nsz"}, error_model="numpy")  # else a test for 0 in the loop
 def fill_sigmoid(logits: Any, scale: Any, power: Any, out: Any) -> None:
     """out = 1 / (1 + exp(-scale * logits)) in float32."""
     fill_odds(logits, scale, power, out)
