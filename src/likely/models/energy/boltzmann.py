@@ -218,7 +218,7 @@ class BoltzmannMachine(PairwiseModel):
             rows,
             config=config,
             key=train_key,
-            state=jax.random.bernoulli(chain_key, mean[None], (self.n_chains, len(graph))).astype(mean.dtype),
+            state=self._first_chains(chain_key, rows, mean, objective),
             checkpoint=run.checkpoint,
             resume=run.resume,
             label="BoltzmannMachine",
@@ -227,6 +227,15 @@ class BoltzmannMachine(PairwiseModel):
         learned = to_natural(result.module, offsets)
         learned = eqx.tree_at(lambda p: p.chains, learned, result.state.astype(bool))
         return from_binary(learned, self.units, self.beta)
+
+    def _first_chains(self, key: jax.Array, rows: np.ndarray, mean: jax.Array, objective: str) -> jax.Array:
+        """Independent units; rows of the data for "pseudo_likelihood", which never moves its chains."""
+        pick, draw = jax.random.split(key)
+        chains = jax.random.bernoulli(draw, mean[None], (self.n_chains, len(mean))).astype(mean.dtype)
+        if objective != "pseudo_likelihood":
+            return chains
+        chosen = rows[np.asarray(jax.random.randint(pick, (self.n_chains,), 0, len(rows)))]
+        return jnp.where(np.isnan(chosen), chains, jnp.asarray(np.nan_to_num(chosen), mean.dtype))
 
     def _objective(self, n_units: int) -> Any:
         if self.objective == "auto":
