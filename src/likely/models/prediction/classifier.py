@@ -47,7 +47,8 @@ class PretrainedClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     kind : what the layers are pretrained as, "rbm" or "autoencoder"; see `likely.pretrain`.
     pretrain : True; False to start from random weights; or a `Stack` of `likely.pretrain`, to start from its layers,
         which must then be as many and as large.
-    n_pretraining_epochs, pretraining_rate, corruption : of each layer's pretraining.
+    n_pretraining_epochs, pretraining_rate, sparsity_target, sparsity_strength, corruption : of the pretraining of each
+        layer, see `likely.pretrain`.
     dropout, input_dropout : shares of the units of each hidden layer and of the inputs that a step leaves out.
     n_epochs, batch_size, optimizer, learning_rate, schedule, weight_decay, averaging : of the fine-tuning, see
         `likely.training.TrainingConfig`. The pretraining has the same batches, of 100 rows where batch_size is None.
@@ -65,11 +66,11 @@ class PretrainedClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
 
     Examples
     --------
-    Fifty labels, and 950 rows without:
+    A hundred labels, and 900 rows without:
 
     >>> import likely, numpy as np
     >>> digits = likely.datasets.load("digits")
-    >>> y = np.where(np.arange(1000) < 50, digits.labels["train"], -1)
+    >>> y = np.where(np.arange(1000) < 100, digits.labels["train"], -1)
     >>> model = PretrainedClassifier((100, 100), random_state=0).fit(digits.train, y)
     >>> model.score(digits.test, digits.labels["test"]) > 0.8
     True
@@ -81,6 +82,8 @@ class PretrainedClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         "pretrain": ["boolean", Stack],
         "n_pretraining_epochs": [Interval(Integral, 1, None, closed="left")],
         "pretraining_rate": [Interval(Real, 0, None, closed="neither"), None],
+        "sparsity_target": [Interval(Real, 0, 1, closed="neither"), None],
+        "sparsity_strength": [Interval(Real, 0, None, closed="left")],
         "corruption": [Interval(Real, 0, 1, closed="left")],
         "dropout": [Interval(Real, 0, 1, closed="left")],
         "input_dropout": [Interval(Real, 0, 1, closed="left")],
@@ -106,6 +109,8 @@ class PretrainedClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         pretrain: Any = True,
         n_pretraining_epochs: int = 50,
         pretraining_rate: float | None = None,
+        sparsity_target: float | None = None,
+        sparsity_strength: float = 5.0,
         corruption: float = 0.25,
         dropout: float = 0.0,
         input_dropout: float = 0.0,
@@ -127,6 +132,8 @@ class PretrainedClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         self.pretrain = pretrain
         self.n_pretraining_epochs = n_pretraining_epochs
         self.pretraining_rate = pretraining_rate
+        self.sparsity_target = sparsity_target
+        self.sparsity_strength = sparsity_strength
         self.corruption = corruption
         self.dropout = dropout
         self.input_dropout = input_dropout
@@ -221,8 +228,15 @@ class PretrainedClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         return first_encoder(self._key("start"), columns, sizes, mean[linear], jnp.sqrt(variance[linear]))
 
     def _recipe(self) -> Recipe:
-        batch = 100 if self.batch_size is None else self.batch_size
-        return Recipe(self.kind, self.n_pretraining_epochs, batch, self.pretraining_rate, corruption=self.corruption)
+        return Recipe(
+            kind=self.kind,
+            n_epochs=self.n_pretraining_epochs,
+            batch_size=100 if self.batch_size is None else self.batch_size,
+            learning_rate=self.pretraining_rate,
+            sparsity_target=self.sparsity_target,
+            sparsity_strength=self.sparsity_strength,
+            corruption=self.corruption,
+        )
 
     def _config(self, patience: int | None) -> TrainingConfig:
         names = ("n_epochs", "batch_size", "optimizer", "learning_rate", "schedule", "weight_decay", "averaging")

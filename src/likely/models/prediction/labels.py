@@ -35,7 +35,7 @@ def read_labels(y: Any, n_rows: int, *, whose: str) -> tuple[np.ndarray, np.ndar
     labels, known = _split(y, n_rows, whose)
     classes = np.unique(labels)
     if len(classes) < 2:
-        found = f"only the class {classes[0]!s}" if len(classes) else "none"
+        found = f"1 class ({classes[0]!s})" if len(classes) else "none"
         raise ValueError(
             f"{whose} needs labelled rows of at least two classes, but `y` has {found}; rows labelled -1, NaN or None "
             "count as unlabelled."
