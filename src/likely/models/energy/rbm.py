@@ -55,7 +55,7 @@ class RBM(Model):
     n_tempered : replicas of each chain, from independent columns to the machine, that swap their states (parallel
         tempering): chains that would stay in one mode find the others, at so many times the cost. 1 is plain.
     sparsity_target, sparsity_strength : mean activation that hidden units are drawn to, and how strongly; None for
-        none. It costs evidence and gives features that are easier to read.
+        none. Units that are seldom on stand for something narrower, and are easier to read.
     centring : measure units from their means in the gradient; the machine is the same, it learns faster.
     learning_rate : None takes 0.2 for binary and categorical columns, 0.05 where a column's statistics are unbounded;
         with another optimizer than "sgd", that one's own default.
