@@ -20,11 +20,11 @@ _CHAINS_TOGETHER = 16  # a vector register of single precision; threads get whol
 
 
 class _Layout(NamedTuple):
-    """Units by colour, and their neighbours as compressed rows."""
+    """Units renumbered colour by colour, so that those drawn together lie together; neighbours as compressed rows."""
 
-    order: np.ndarray  # (n,) units, colour by colour
-    starts: np.ndarray  # (colours + 1,) where colours begin in `order`
-    rows: np.ndarray  # (n + 1,) where the neighbours of order[i] begin
+    order: np.ndarray  # (n,) old numbers of the units
+    starts: np.ndarray  # (colours + 1,) where colours begin
+    rows: np.ndarray  # (n + 1,) where a unit's neighbours begin
     others: np.ndarray  # (2m,) neighbours
     edges: np.ndarray  # (2m,) their edges
 
@@ -65,29 +65,30 @@ def sparse_gibbs(
     x = _checked_states(machine, x)
     layout = _layout(machine.n_units, machine.edges)
     low, high = machine.states
-    # fields of 0 for both values of a clamped unit would not hold it: it is left out of the visits
     held = np.zeros(machine.n_units, bool) if clamped is None else np.asarray(clamped, bool)
     if held.shape != (machine.n_units,):
         raise ValueError(f"`clamped` must be ({machine.n_units},), got {held.shape}.")
     scale = np.float32(beta * (high - low))
     biases, couplings = (np.asarray(a, np.float32) for a in (machine.biases, machine.couplings))
-    state = np.ascontiguousarray(x.T)  # (n, chains)
+    biases, held, weights = biases[layout.order], held[layout.order], couplings[layout.edges]
+    state = x.T[layout.order]  # (n, chains)
 
     def work(start: int, stop: int) -> None:
         from likely.montecarlo.sparse_loop import sweep
 
         part = np.ascontiguousarray(state[:, start:stop])
-        weights = couplings[layout.edges]
         sweep(
-            np.uint64(seed), start, part, n_sweeps, layout.order, layout.starts, layout.rows, layout.others, weights,
-            biases, held, scale, np.float32(low), np.float32(high),
+            np.uint64(seed), start, part, n_sweeps, layout.starts, layout.rows, layout.others, weights, biases,
+            held, scale, np.float32(low), np.float32(high),
         )  # fmt: skip
         state[:, start:stop] = part
 
     from likely.montecarlo.compiled import share_out
 
     share_out(work, state.shape[1], threads, multiple=_CHAINS_TOGETHER)
-    return np.ascontiguousarray(state.T)
+    out = np.empty_like(x)
+    out[:, layout.order] = state.T
+    return out
 
 
 def _checked_states(machine: Pairwise, x: Any) -> np.ndarray:
@@ -109,8 +110,8 @@ def _layout(n_units: int, edges: tuple[tuple[int, int], ...]) -> _Layout:
     starts = np.searchsorted(colours[order], np.arange(colours.max() + 2))
     place = np.empty(n_units, np.int64)
     place[order] = np.arange(n_units)
-    ends = np.concatenate([pairs, pairs[:, ::-1]])  # each edge from both of its ends
-    by_unit = np.argsort(place[ends[:, 0]], kind="stable")
-    rows = np.searchsorted(place[ends[by_unit, 0]], np.arange(n_units + 1))
+    ends = place[np.concatenate([pairs, pairs[:, ::-1]])]  # each edge from both of its ends
+    by_unit = np.argsort(ends[:, 0], kind="stable")
+    rows = np.searchsorted(ends[by_unit, 0], np.arange(n_units + 1))
     edge = np.tile(np.arange(len(pairs)), 2)[by_unit]
     return _Layout(order, starts, rows, np.ascontiguousarray(ends[by_unit, 1]), edge)

@@ -15,15 +15,15 @@ _UNIT = _F(2.0**-23)
 
 
 @njit(nogil=True, cache=True)
-def sweep(seed, first, x, n_sweeps, order, starts, rows, others, weights, biases, held, scale, low, high):
-    """Visit every unit n_sweeps times; x (n, chains) in place, its first chain has number `first`."""
+def sweep(seed, first, x, n_sweeps, starts, rows, others, weights, biases, held, scale, low, high):
+    """Visit every unit n_sweeps times; x (n, chains) in place, units by colour, its first chain has number `first`."""
     n, chains = x.shape
     streams = np.zeros(chains, np.uint64)
     for c in range(chains):
         streams[c] = stream(seed, U64(first + c))
     room = _TOGETHER * chains
     field, odds, uniform = np.zeros(room, _F), np.zeros(room, _F), np.zeros(room, _F)
-    power = np.zeros(room, np.int32)
+    power, flat, any_held = np.zeros(room, np.int32), x.reshape(-1), held.any()
     for s in range(n_sweeps):
         for colour in range(len(starts) - 1):
             for begin in range(starts[colour], starts[colour + 1], _TOGETHER):
@@ -31,22 +31,20 @@ def sweep(seed, first, x, n_sweeps, order, starts, rows, others, weights, biases
                 size = (end - begin) * chains
                 for i in range(begin, end):
                     own = field[(i - begin) * chains : (i - begin + 1) * chains]
-                    _field(x, rows[i], rows[i + 1], others, weights, biases[order[i]], own)
+                    _field(x, rows[i], rows[i + 1], others, weights, biases[i], own)
                 fill_odds(field, scale, power[:size], odds[:size])
                 _uniforms(streams, s * n + begin, end - begin, uniform)
-                _draw(uniform[:size], odds, low, high)
-                for i in range(begin, end):
-                    if not held[order[i]]:
-                        _copy(uniform[(i - begin) * chains : (i - begin + 1) * chains], x[order[i]])
+                if any_held:
+                    _hold(x, begin, end, held, low, odds)
+                _draw(uniform, odds, low, high, flat[begin * chains : end * chains])
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
 def _field(x, start, stop, others, weights, bias, own):
     """bias + Σ weights x of one unit's neighbours, four of them at a time."""
-    chains = len(own)
-    for c in range(chains):
-        own[c] = bias
-    e = start
+    chains, e = len(own), start
+    for i in range(chains):
+        own[i] = bias
     while e + 4 <= stop:
         p, q, r, s = x[others[e]], x[others[e + 1]], x[others[e + 2]], x[others[e + 3]]
         a, b, c, d = weights[e], weights[e + 1], weights[e + 2], weights[e + 3]
@@ -61,6 +59,16 @@ def _field(x, start, stop, others, weights, bias, own):
 
 
 @njit(nogil=True, cache=True)
+def _hold(x, begin, end, held, low, odds):
+    """Odds that leave no doubt: a unit that is held keeps its value."""
+    chains = x.shape[1]
+    for i in range(begin, end):
+        if held[i]:
+            for c in range(chains):
+                odds[(i - begin) * chains + c] = np.inf if x[i, c] == low else -_F(1)
+
+
+@njit(nogil=True, cache=True)
 def _uniforms(streams, counter, n, uniform):
     chains = len(streams)
     for i in range(n):
@@ -70,13 +78,7 @@ def _uniforms(streams, counter, n, uniform):
 
 
 @njit(nogil=True, cache=True)
-def _draw(uniform, odds, low, high):
-    """Values in place of the uniform numbers: high where u < 1 / (1 + odds)."""
-    for i in range(len(uniform)):
-        uniform[i] = high if uniform[i] * (_F(1) + odds[i]) < _F(1) else low
-
-
-@njit(nogil=True, cache=True)
-def _copy(source, target):
-    for c in range(len(target)):
-        target[c] = source[c]
+def _draw(uniform, odds, low, high, target):
+    """High where u < 1 / (1 + odds)."""
+    for i in range(len(target)):
+        target[i] = high if uniform[i] * (_F(1) + odds[i]) < _F(1) else low
