@@ -124,10 +124,10 @@ def debd_grid(model: str, n_rows: int) -> list[dict[str, Any]]:
 DBM_500_1000: dict[str, Any] = {
     "layers": (500, 1000),
     "pretraining": "lowest",
-    "n_pretraining_epochs": 90,
+    "n_pretraining_epochs": 80,
     "pretraining_rate": 0.05,
-    "n_epochs": 45,
-    "learning_rate": 0.02,
+    "n_epochs": 100,
+    "learning_rate": 0.05,
     "n_mean_field": 5,
     "batch_size": 100,
     "n_chains": 100,
@@ -141,7 +141,7 @@ DBM_500_1000: dict[str, Any] = {
 # The second layer starts with the weights of the first, transposed, and so with its evidence.
 DBN_500_1000: dict[str, Any] = {
     "layers": (500, 1000),
-    "n_epochs": 90,
+    "n_epochs": 120,
     "learning_rate": 0.05,
     "n_tuning_epochs": 0,
     "batch_size": 100,
