@@ -119,6 +119,7 @@ def debd_grid(model: str, n_rows: int) -> list[dict[str, Any]]:
     few = model == "VAE" and n_rows < DEBD_FEW_ROWS
     return DEBD_VAE_FEW_ROWS if few else DEBD_GRIDS[model]
 
+
 # 500 and 1000 hidden units on binarized-mnist within 25 minutes. The lowest layer is learned as an RBM and the machine
 # goes on from there: its bound starts at that RBM's evidence.
 DBM_500_1000: dict[str, Any] = {

@@ -138,6 +138,8 @@ def test_wrong_use_of_seconds_is_caught(bug, cost, monkeypatch):
 
 def test_label_probabilities_without_the_hidden_units_share_are_caught(x64, global_random_seed, monkeypatch):
     """The label's biases alone: right on average, wrong for every row."""
-    monkeypatch.setattr(labelled, "_label_logits", lambda params, x, columns: params.visible_bias[-3:][None] + 0 * x[:, :3])
+    monkeypatch.setattr(
+        labelled, "_label_logits", lambda params, x, columns: params.visible_bias[-3:][None] + 0 * x[:, :3]
+    )
     with pytest.raises(AssertionError):
         check_label_probabilities(labelled.label_probabilities, global_random_seed)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -38,15 +39,15 @@ class Block:
     def stop(self) -> int:
         return self.start + len(self.places) * self.n_statistics
 
-    def take(self, statistics: Array) -> Array:
-        """The block's part of (..., D), as (..., m, s)."""
+    def take(self, statistics: Any) -> Any:
+        """The block's part of (..., D), an array of JAX or NumPy, as (..., m, s)."""
         return self.by_column(statistics[..., self.start : self.stop])
 
-    def by_column(self, flat: Array) -> Array:
+    def by_column(self, flat: Any) -> Any:
         """Statistics of the block alone (..., s m) as (..., m, s)."""
         return flat.reshape(*flat.shape[:-1], self.n_statistics, len(self.places)).swapaxes(-1, -2)
 
-    def flat(self, by_column: Array) -> Array:
+    def flat(self, by_column: Any) -> Any:
         """The inverse of `by_column`."""
         return by_column.swapaxes(-1, -2).reshape(*by_column.shape[:-2], -1)
 
