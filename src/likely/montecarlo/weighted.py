@@ -17,6 +17,7 @@ from likely.montecarlo.diagnostics import _arviz
 
 LARGEST_K = 0.7
 _FEWEST_FOR_K = 25  # with fewer draws there are less than five in the tail
+_SAME = 1e-9  # log weights that differ by rounding alone have no tail
 
 
 class TailWarning(UserWarning):
@@ -24,7 +25,10 @@ class TailWarning(UserWarning):
 
 
 class WeightedEstimate(NamedTuple):
-    """A weighted average, its standard error, the number of draws, their effective number, and the tail's Pareto k."""
+    """A weighted average, its standard error, the number of draws and their effective number.
+
+    pareto_k : tail of the weights; where p is normalised, of what is averaged, w|f|, the largest of all columns.
+    """
 
     mean: np.ndarray
     stderr: np.ndarray
@@ -59,7 +63,7 @@ def importance_expectation(
     """
     values = np.asarray(values, dtype=np.float64)
     log_weights = _log_weights(log_target, log_proposal, len(values))
-    tail = pareto_k(log_weights)
+    tail = _largest_k(log_weights, values) if normalised else pareto_k(log_weights)
     if tail > LARGEST_K:
         warnings.warn(
             f"Pareto k of the importance weights is {tail:.2f}, above {LARGEST_K}: a few draws carry the average and "
@@ -86,7 +90,7 @@ def pareto_k(log_weights: Any) -> float:
     log_weights = np.asarray(log_weights, dtype=np.float64)
     if len(log_weights) < _FEWEST_FOR_K:
         return float("nan")
-    if np.ptp(np.sort(log_weights)[-5:]) == 0:
+    if np.ptp(np.sort(log_weights)[-5:]) < _SAME:
         return float("-inf")
     return float(_smooth(log_weights)[1])
 
@@ -94,6 +98,14 @@ def pareto_k(log_weights: Any) -> float:
 def smoothed_log_weights(log_weights: Any) -> np.ndarray:
     """Log weights that sum to one, the largest replaced by quantiles of the fitted Pareto tail (PSIS)."""
     return np.asarray(_smooth(np.asarray(log_weights, dtype=np.float64))[0])
+
+
+def _largest_k(log_weights: np.ndarray, values: np.ndarray) -> float:
+    """Of the terms w|f| that a plain average adds up: with q ∝ p|f| they are equal, however the weights vary."""
+    sizes = np.abs(values.reshape(len(values), -1))
+    with np.errstate(divide="ignore"):
+        terms = log_weights[:, None] + np.log(sizes)
+    return max((pareto_k(column) for column in terms.T if np.isfinite(column).any()), default=float("-inf"))
 
 
 def _smooth(log_weights: np.ndarray) -> Any:
