@@ -204,7 +204,7 @@ def test_mixed_tables_with_holes(global_random_seed):
     train = train.with_columns(
         height=polars.when(polars.Series(rng.random(300) < 0.2)).then(None).otherwise(polars.col("height"))
     )
-    model = likely.RBM(6, random_state=global_random_seed).fit(train)
+    model = likely.RBM(6, n_epochs=40, random_state=global_random_seed).fit(train)
     base = likely.Independent().fit(train)
     assert model.evidence(test).kind == "exact"
     assert model.score(test) > base.score(test) + 1.0
