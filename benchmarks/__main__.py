@@ -23,6 +23,7 @@ NAMES = (
     "rbm_epoch",
     "rbm_small",
     "rbm_binarized_mnist",
+    "rbm_sandwich",
     "dbn_binarized_mnist",
     "dbm_binarized_mnist",
     "mixture_bernoulli",
