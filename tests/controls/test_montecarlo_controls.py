@@ -86,8 +86,8 @@ def test_wrong_langevin_steps_are_caught_by_geweke(bug, global_random_seed):
         return theta + 0.1 * jax.grad(f)(theta) + jnp.sqrt(0.2) * jax.random.normal(key, theta.shape)
 
     def flat(key, f, theta):
-        """Accepts by a density at three quarters of its height."""
-        return langevin_kernel(lambda t: 0.75 * f(t), step_size=0.1)(key, theta[None])[0]
+        """Follows the density at twice its temperature."""
+        return langevin_kernel(lambda t: 0.5 * f(t), step_size=0.1)(key, theta[None])[0]
 
     with pytest.raises(AssertionError, match="standard errors"):
         check_joint_of_reals({"unadjusted": unadjusted, "flat": flat}[bug], global_random_seed)
