@@ -19,11 +19,10 @@ SEEN = 32  # pixels of the upper half
 
 def fitted(small: bool) -> likely.DBM:
     digits = likely.datasets.load("digits")
-    options = {"n_epochs": 2, "n_temperatures": 10, "n_ais_chains": 16} if small else {"n_epochs": 300}
-    layers = (12, 6) if small else (200, 100)
-    model = likely.DBM(
-        layers, pretraining="lowest", learning_rate=0.1, batch_size=50, schema=digits.schema, random_state=0, **options
-    )
+    size = {"layers": (3, 2), "pretraining": False, "n_epochs": 2}
+    if not small:
+        size = {"layers": (200, 100), "pretraining": "lowest", "n_epochs": 300}
+    model = likely.DBM(**size, learning_rate=0.1, batch_size=50, schema=digits.schema, random_state=0)
     return model.fit(digits.train)
 
 
