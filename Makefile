@@ -1,4 +1,4 @@
-# make compare   install, then compare six models on scikit-learn's digits: a table, and report.html
+# make compare   install, then compare every model on scikit-learn's digits: a table, and report.html
 # make test      all tests, doctests included, on two cores
 # make lint      style, format, types, direction of imports;  make format  mends the first two
 # make bench     every benchmark, or one: make bench BENCH=rbm

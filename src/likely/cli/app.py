@@ -73,7 +73,7 @@ def start(
 
     \b
     Examples:
-      likely compare digits                       compare six models on a built-in data set
+      likely compare digits                       compare every model on a built-in data set
       likely compare table.csv                    the same for your own table: mixed columns, holes and all
       likely fit mixture table.csv --out m.likely
       likely impute m.likely holes.csv --out filled.csv

@@ -62,6 +62,13 @@ def _boltzmann(n_rows: int, n_columns: int, kinds: set[str]) -> dict[str, Any]:
     return {"n_epochs": _epochs(100_000, n_rows), "batch_size": 50} | more
 
 
+def _deep(n_rows: int, n_columns: int, kinds: set[str]) -> dict[str, Any]:
+    # Each layer is learned in turn, and then all together: about as many rows in all as the RBM sees.
+    width = _between(16, n_columns, 256)
+    rate = {"learning_rate": 0.3} if kinds <= {"binary", "categorical"} else {}
+    return {"layers": (width, width // 2), "n_epochs": _epochs(100_000, n_rows), "batch_size": 50} | rate
+
+
 def _vae(n_rows: int, n_columns: int, kinds: set[str]) -> dict[str, Any]:
     return {"n_components": _between(2, round(n_columns**0.5), 32), "n_epochs": _epochs(100_000, n_rows)}
 
@@ -78,6 +85,8 @@ _RULES: dict[str, Callable[[int, int, set[str]], dict[str, Any]]] = {
     "Hopfield": _hopfield,
     "BoltzmannMachine": _boltzmann,
     "RBM": _rbm,
+    "DBN": _deep,
+    "DBM": _deep,
     "VAE": _vae,
 }
 
