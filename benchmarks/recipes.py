@@ -156,3 +156,27 @@ DBN_500_1000: dict[str, Any] = {
     "n_temperatures": 10_000,
     "n_ais_chains": 128,
 }
+
+# Grey MNIST: layers that learn from all rows without labels, then the whole network with all labels.
+PRETRAINING: dict[str, Any] = {
+    "layers": (1000, 1000),
+    "n_epochs": 20,
+    "batch_size": 100,
+    "learning_rate": 0.3,
+    "sparsity_target": 0.1,
+}
+FINE_TUNING: dict[str, Any] = {
+    "n_epochs": 40,
+    "batch_size": 100,
+    "learning_rate": 1e-3,
+    "schedule": "cosine",
+    "dropout": 0.3,
+    "input_dropout": 0.1,
+}
+
+# The same network with 1,000 labels, pretrained or from a random start: each takes its best of the grid by validation.
+FEW_LABELS: dict[str, Any] = {"n_epochs": 60, "batch_size": 50, "schedule": "cosine"}
+FEW_LABELS_GRID: list[dict[str, Any]] = [
+    {"learning_rate": rate, "dropout": dropout, "input_dropout": 0.4 * dropout}
+    for rate, dropout in ((3e-3, 0.0), (1e-3, 0.5), (3e-3, 0.5), (1e-2, 0.5))
+]
