@@ -24,7 +24,7 @@ def copies(n, seed):
 @pytest.fixture(scope="module", params=[True, "lowest", False], ids=str)
 def tiny(request):
     rows = copies(1000, 0)
-    options = {"n_epochs": 40, "batch_size": 20, "n_chains": 200, "random_state": 0}
+    options = {"n_epochs": 40, "learning_rate": 0.2, "n_chains": 200, "random_state": 0}
     return likely.DBM((3, 2), pretraining=request.param, **options).fit(rows), rows
 
 

@@ -47,7 +47,7 @@ class DBM(Model):
     n_mean_field : steps of mean field for each batch.
     n_gibbs_steps, n_chains : sweeps of the persistent chains an update, and how many there are. They are kept with the
         model: samples start from them.
-    n_epochs, learning_rate : of the joint learning. A rate of None is 0.2 for binary and categorical columns, 0.05
+    n_epochs, learning_rate : of the joint learning. A rate of None is 0.1 for binary and categorical columns, 0.05
         where a column's statistics are unbounded; with another optimizer than "sgd", that one's own default.
     n_pretraining_epochs, pretraining_rate : of each layer's pretraining; None takes those of the joint learning.
     batch_size, optimizer, schedule, warmup_steps, weight_decay, gradient_clip, averaging, memory_budget : see
@@ -174,7 +174,7 @@ class DBM(Model):
         init_key, pre_key, train_key = jax.random.split(key, 3)
         n_levels = {"doubled": len(self.layers), "lowest": 1, "none": 0}[mode]
         stages = Stages(run, n_levels + 1)
-        rate = steps_rate(self, columns)
+        rate = steps_rate(self, columns, bounded=0.1)
         mean, variance = moments(rows, columns)
         params = self._init(init_key, columns)
         params = eqx.tree_at(lambda p: p.visible_bias, params, columns.natural(mean, floor=1e-4))

@@ -174,7 +174,7 @@ class DBN(Model):
         columns = self.columns_
         init_key, greedy_key, tune_key = jax.random.split(key, 3)
         tunes = len(self.layers) > 1 and self.n_tuning_epochs > 0
-        stages, rate = Stages(run, len(self.layers) + tunes), steps_rate(self, columns)
+        stages, rate = Stages(run, len(self.layers) + tunes), steps_rate(self, columns, bounded=0.2)
         mean, variance = moments(rows, columns)
         levels = greedy(
             greedy_key,

@@ -95,11 +95,11 @@ def config_of(model: Any, *, n_epochs: int, learning_rate: float | None) -> Trai
     return TrainingConfig(n_epochs=n_epochs, learning_rate=learning_rate, **shared)
 
 
-def steps_rate(model: Any, columns: Columns) -> float | None:
-    """The model's learning rate, or the one that suits its columns; None leaves it to the optimiser."""
+def steps_rate(model: Any, columns: Columns, bounded: float) -> float | None:
+    """The model's learning rate, or one for its columns, `bounded` if their statistics are; None: the optimiser's."""
     if model.learning_rate is not None or model.optimizer != "sgd":
         return model.learning_rate
-    return 0.2 if set(columns.kinds) <= {"binary", "categorical"} else 0.05
+    return bounded if set(columns.kinds) <= {"binary", "categorical"} else 0.05
 
 
 _SHARED = (
