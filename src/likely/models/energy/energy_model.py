@@ -152,7 +152,7 @@ class EnergyModel(Model):
         learning_rate: float | None = 5e-3,
         schedule: str = "cosine",
         warmup_steps: int = 0,
-        weight_decay: float = 0.01,
+        weight_decay: float = 0.2,
         gradient_clip: float | None = 10.0,
         averaging: float | None = None,
         memory_budget: int = 2 << 30,
