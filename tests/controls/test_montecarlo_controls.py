@@ -132,13 +132,15 @@ def test_a_loop_with_weights_off_by_a_thousandth_is_caught(global_random_seed):
         check_one_step(off, 1.0, global_random_seed)
 
 
-def test_a_loop_whose_chains_begin_again_half_way_is_caught(global_random_seed):
-    def again(seed, cells, stops, **parts):
-        half = len(stops) // 2
-        return log_weights(seed, cells, stops[: half + 1], **parts) + log_weights(seed, cells, stops[half:], **parts)
+def test_a_loop_whose_chains_are_mixed_up_is_caught(global_random_seed):
+    """Every step begins where another chain began, not where the last step ended."""
+
+    def mixed_up(seed, cells, stops, **parts):
+        steps = range(len(stops) - 1)
+        return sum(log_weights(seed, np.roll(cells, i, axis=0), stops[i : i + 2], **parts) for i in steps)
 
     with pytest.raises(AssertionError, match="standard errors"):
-        check_estimates(again, 30, global_random_seed)
+        check_estimates(mixed_up, 30, global_random_seed)
 
 
 def test_errors_that_ignore_correlation_are_caught(global_random_seed):
