@@ -72,3 +72,11 @@ def test_ends_within_a_nat_unknown_ends_and_no_rows_do_not_warn():
     for evidence in (wide(0.9), Evidence.lower_bound([-1.0], method="by hand"), nothing):
         budget.warn_if_wide(model, evidence, 500)
     budget.warn_if_wide(model, wide(5.0), None)  # nothing to raise
+
+
+def test_an_autoencoders_budget_is_a_number_of_samples():
+    rows = np.eye(6)
+    model = likely.VAE(2, hidden=(4,), n_epochs=1, n_importance=8, random_state=0).fit(rows)
+    evidence = model.evidence(rows, budget=16)
+    assert "16" in evidence.method
+    np.testing.assert_array_equal(evidence.values, model.set_params(n_importance=16).score_samples(rows))

@@ -19,7 +19,7 @@ from likely.conditional import ConditionalParts
 from likely.models.energy import energy_annealed, energy_exact
 from likely.models.energy.energy_annealed import Settings
 from likely.models.energy.energy_function import EnergyParams, Kind
-from likely.models.energy.inference import LogSum, _log_sum
+from likely.models.energy.inference import LogSum, sandwich
 from likely.runtime import by_blocks
 
 N_REPLICATES = 16  # groups of chains that tell the Monte Carlo error; also the chains of a row with holes
@@ -77,7 +77,7 @@ class Sampled:
     def log_partition(self, key: jax.Array) -> LogSum:
         """Log Z."""
         forward, reverse = self._run(energy_annealed.log_sums, key, self.settings.n_chains, None, None)
-        return _log_sum(np.asarray(forward), np.asarray(reverse), self._n_groups)
+        return sandwich(np.asarray(forward), np.asarray(reverse), self._n_groups)
 
     def log_sum(self, key: jax.Array, rows: np.ndarray) -> LogSum:
         """Log Σ exp(-E) with the observed cells clamped."""
@@ -89,7 +89,7 @@ class Sampled:
         def many(others: np.ndarray) -> LogSum:
             run = partial(self._run, energy_annealed.log_sums, key, self._n_groups)
             forward, reverse = _by_blocks(run, others, _BLOCK)
-            return _log_sum(forward, reverse, self._n_groups)
+            return sandwich(forward, reverse, self._n_groups)
 
         return self._each(rows, few, many)
 

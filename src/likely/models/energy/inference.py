@@ -187,9 +187,6 @@ def sandwich(forward: np.ndarray, reverse: np.ndarray, n_groups: int) -> LogSum:
     return LogSum(low, np.maximum(low, high), np.where(noisier, of_high, of_low))
 
 
-_log_sum = sandwich
-
-
 def _nothing(columns: Columns, params: RBMParams) -> np.ndarray:
     """A row of which nothing is observed."""
     return np.full((1, columns.n_columns), np.nan, params.weights.dtype)

@@ -22,7 +22,7 @@ from likely.models.energy import pairwise_annealed as annealed
 from likely.models.energy import pairwise_enumerated as enumerated
 from likely.models.energy.clamped import CONDITIONAL_CHAINS, N_REPLICATES, Settings
 from likely.models.energy.holes import MAX_HOLES
-from likely.models.energy.inference import LogSum, _log_sum
+from likely.models.energy.inference import LogSum, sandwich
 from likely.models.energy.pairwise import Layout, PairwiseParams, mean_field
 from likely.montecarlo import configurations
 from likely.runtime import by_blocks
@@ -99,7 +99,7 @@ class Sampled:
     def log_partition(self, key: jax.Array) -> LogSum:
         """Log Z."""
         forward, reverse = annealed.whole_machine(key, self.params, self.layout, self.settings)
-        return _log_sum(np.asarray(forward)[None], np.asarray(reverse)[None], self._n_groups)
+        return sandwich(np.asarray(forward)[None], np.asarray(reverse)[None], self._n_groups)
 
     def log_sum(self, key: jax.Array, rows: np.ndarray) -> LogSum:
         """Log Σ exp(-E) with the observed cells clamped."""
@@ -114,7 +114,7 @@ class Sampled:
 
         def estimated(many: np.ndarray) -> LogSum:
             forward, reverse = by_blocks(of_block, many, 1)
-            return _log_sum(forward, reverse, self._n_groups)
+            return sandwich(forward, reverse, self._n_groups)
 
         return self._each(rows, exact, estimated)
 

@@ -249,6 +249,7 @@ class VAE(Model):
         "random_state": ["random_state"],
     }
     _resumable = True
+    _effort = "n_importance"
 
     def __init__(
         self,
