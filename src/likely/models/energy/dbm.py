@@ -1,7 +1,7 @@
 """Deep Boltzmann machine: p(x, h1, ..., hL) ∝ exp(b·T(x) + T(x)ᵀW1 h1 + h1ᵀW2 h2 + ... + Σ c_l·h_l), h_l binary.
 
 Salakhutdinov and Hinton (2009); centring in place of pretraining after Montavon and Müller (2012). Cost of an epoch:
-that of an RBM on the lowest layer, and 2 + 2 n_mean_field products with the weights above. The evidence is exact where
+that of an RBM on the lowest layer, and 6 + 2 n_mean_field products with the weights above. The evidence is exact where
 one half of the layers can be enumerated; beyond, a lower bound on the row's sum minus an estimate of log Z.
 """
 

@@ -2,7 +2,7 @@
 
 Salakhutdinov and Hinton (2009); centring after Montavon and Müller (2012). The gradient is that of the variational
 bound at its mean field, minus that of log Z from the chains. Unobserved cells are inside the mean field, so that what
-is climbed is the bound that `DBM` reports. Cost of an update: 2 + 2 n_mean_field products of rows with the upper
+is climbed is the bound that `DBM` reports. Cost of an update: 6 + 2 n_mean_field products of rows with the upper
 weights, 5 with the lowest ones.
 """
 
