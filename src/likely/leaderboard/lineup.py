@@ -62,11 +62,16 @@ def _boltzmann(n_rows: int, n_columns: int, kinds: set[str]) -> dict[str, Any]:
     return {"n_epochs": _epochs(100_000, n_rows), "batch_size": 50} | more
 
 
-def _deep(n_rows: int, n_columns: int, kinds: set[str]) -> dict[str, Any]:
-    # Each layer is learned in turn, and then all together: about as many rows in all as the RBM sees.
+def _dbn(n_rows: int, n_columns: int, kinds: set[str]) -> dict[str, Any]:
+    # A second layer as wide as the columns can start with the first one's weights, and so with its evidence.
     width = _between(16, n_columns, 256)
     rate = {"learning_rate": 0.3} if kinds <= {"binary", "categorical"} else {}
-    return {"layers": (width, width // 2), "n_epochs": _epochs(100_000, n_rows), "batch_size": 50} | rate
+    return {"layers": (width, width), "n_epochs": _epochs(100_000, n_rows), "batch_size": 50} | rate
+
+
+def _dbm(n_rows: int, n_columns: int, kinds: set[str]) -> dict[str, Any]:
+    width = _between(16, n_columns, 256)
+    return {"layers": (width, width), "n_epochs": _epochs(100_000, n_rows), "batch_size": 50}
 
 
 def _vae(n_rows: int, n_columns: int, kinds: set[str]) -> dict[str, Any]:
@@ -85,8 +90,8 @@ _RULES: dict[str, Callable[[int, int, set[str]], dict[str, Any]]] = {
     "Hopfield": _hopfield,
     "BoltzmannMachine": _boltzmann,
     "RBM": _rbm,
-    "DBN": _deep,
-    "DBM": _deep,
+    "DBN": _dbn,
+    "DBM": _dbm,
     "VAE": _vae,
 }
 

@@ -246,4 +246,4 @@ class LinearGaussian(Model):
 def _statistics(mean: Any, variance: Any) -> np.ndarray:
     """Expected (x, x²) of every column, side by side as the columns lay them out."""
     mean = np.asarray(mean, np.float64)  # x² - mean² must leave small variances
-    return np.stack([mean, mean**2 + np.asarray(variance)], axis=-1).reshape(len(mean), -1)
+    return np.concatenate([mean, mean**2 + np.asarray(variance)], axis=-1)
