@@ -46,13 +46,14 @@ def log_weights(
     free : (d,) False where a cell is clamped to its value in `cells`.
     threads : of the processor; None for all. Changes nothing in the result.
     """
-    down = np.ascontiguousarray(weights, np.float32)
-    across = np.ascontiguousarray(down.T)
+    # copies, since arrays that may not be written to would be another type to Numba, and compile everything again
+    down = np.array(weights, np.float32, order="C")
+    across = np.array(down.T, order="C")
     change = np.where(free, np.asarray(visible_bias, np.float32) - np.asarray(base, np.float32), 0).astype(np.float32)
-    state = np.ascontiguousarray(cells, np.uint8)
+    state = np.array(cells, np.uint8, order="C")
     out = np.zeros(len(state))
-    base, hidden_bias = (np.ascontiguousarray(a, np.float32) for a in (base, hidden_bias))
-    stops, free = np.ascontiguousarray(stops, np.float64), np.ascontiguousarray(free, np.bool_)
+    base, hidden_bias = (np.array(a, np.float32) for a in (base, hidden_bias))
+    stops, free = np.array(stops, np.float64, order="C"), np.array(free, np.bool_)
 
     def work(start: int, stop: int) -> None:
         _anneal(U64(seed), start, stop, state, stops, down, across, change, base, hidden_bias, free, out)
