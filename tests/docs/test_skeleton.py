@@ -15,9 +15,7 @@ from tests.contracts import table, test_contract, test_scikit_learn
 
 NAME, MODULE = "Prototypes", "likely_docs_skeleton"
 NOT_ITS_OWN = {"test_models_of_binary_columns_refuse_others_and_give_back_frames"}  # it takes any columns
-PROMISES = {
-    name: f for name, f in vars(test_contract).items() if name.startswith("test_") and name not in NOT_ITS_OWN
-}
+PROMISES = {name: f for name, f in vars(test_contract).items() if name.startswith("test_") and name not in NOT_ITS_OWN}
 
 
 @pytest.fixture(scope="module")
