@@ -189,19 +189,28 @@ def _draw(uniform, chance, units, differs, flipped):
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
 def _add_rows(flipped, n, units, table, sums):
-    """Add the rows of units that turned on, subtract those of units that turned off; four at a time."""
-    width = len(sums)
-    for f in range(0, n - n % 4, 4):
+    """Add the rows of units that turned on, subtract those of units that turned off; eight at a time, then one."""
+    width, n_eights = len(sums), n - n % 8
+    for f in range(0, n_eights, 8):
         i, j, k, l = flipped[f], flipped[f + 1], flipped[f + 2], flipped[f + 3]
-        a, b = _F(2 * units[i]) - _F(1), _F(2 * units[j]) - _F(1)
-        c, d = _F(2 * units[k]) - _F(1), _F(2 * units[l]) - _F(1)
-        first, second, third, fourth = table[i], table[j], table[k], table[l]
+        o, p, q, r = flipped[f + 4], flipped[f + 5], flipped[f + 6], flipped[f + 7]
+        a, b, c, d = _sign(units[i]), _sign(units[j]), _sign(units[k]), _sign(units[l])
+        e, g, h, s = _sign(units[o]), _sign(units[p]), _sign(units[q]), _sign(units[r])
+        row_i, row_j, row_k, row_l = table[i], table[j], table[k], table[l]
+        row_o, row_p, row_q, row_r = table[o], table[p], table[q], table[r]
         for m in range(width):
-            sums[m] += (a * first[m] + b * second[m]) + (c * third[m] + d * fourth[m])
-    for f in range(n - n % 4, n):
-        sign, row = _F(2 * units[flipped[f]]) - _F(1), table[flipped[f]]
+            first = (a * row_i[m] + b * row_j[m]) + (c * row_k[m] + d * row_l[m])
+            second = (e * row_o[m] + g * row_p[m]) + (h * row_q[m] + s * row_r[m])
+            sums[m] += first + second
+    for f in range(n_eights, n):
+        sign, row = _sign(units[flipped[f]]), table[flipped[f]]
         for m in range(width):
             sums[m] += sign * row[m]
+
+
+@njit(inline="always")
+def _sign(unit):
+    return _F(2 * unit) - _F(1)
 
 
 @njit(nogil=True, cache=True)
