@@ -45,7 +45,7 @@ def check_replicas_stay(step: Callable, seed: int, n: int = 60_000) -> None:
     rows, p_rows = brute_force.row_probabilities(params, COLUMNS)
     for parity in (0, 1):
         key = jax.random.key(2 * seed + parity)
-        hidden, x = step(key, params, jnp.asarray(base), jnp.asarray(states[drawn]), COLUMNS, parity)
+        hidden, x = step(key, params, jnp.asarray(base), jnp.asarray(states[drawn]), COLUMNS, jnp.array(parity))
         numbers = np.asarray(hidden).astype(int) @ [2, 1]  # as `hidden_states` orders them
         counts = np.bincount(numbers @ [16, 4, 1], minlength=64)
         check_frequencies(counts, together.ravel())

@@ -48,15 +48,6 @@ def test_seconds_are_recorded_with_what_they_bought(machine):
     np.testing.assert_array_equal(evidence.values, model.evidence(rows, budget=PILOT).values)
 
 
-def test_a_small_machine_is_exact_whatever_the_budget():
-    rows = np.eye(4)
-    model = likely.RBM(2, n_epochs=1, random_state=0).fit(rows)
-    for budget in (5, 100.0):
-        evidence = model.evidence(rows, budget=budget)
-        assert evidence.kind == "exact"
-        np.testing.assert_array_equal(evidence.values, model.score_samples(rows))
-
-
 def test_ends_far_apart_warn(machine):
     """Weights thirty times as large, and ten temperatures to get there."""
     model, rows = machine
