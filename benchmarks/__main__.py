@@ -34,6 +34,7 @@ NAMES = (
     "scaling",
     "ising",
     "ais_torch",
+    "nce",
 )
 
 

@@ -66,6 +66,13 @@ def test_ends_far_apart_warn_and_say_what_to_raise():
         budget.warn_if_wide(model, wide(3.2), 500)
 
 
+def test_a_limit_far_below_the_values_warns_though_nothing_is_known_above():
+    model = FakeModel(compiling=0.0, fixed=0.0, slope=0.0)
+    evidence = Evidence.estimate([-2.0], lower=[-4.0], upper=[np.inf], method="by hand")
+    with pytest.warns(likely.EvidenceWarning, match=r"are 2\.0 nats apart"):
+        budget.warn_if_wide(model, evidence, 500)
+
+
 def test_ends_within_a_nat_unknown_ends_and_no_rows_do_not_warn():
     model = FakeModel(compiling=0.0, fixed=0.0, slope=0.0)
     nothing = Evidence.estimate(np.zeros(0), np.zeros(0), np.zeros(0), method="by hand")

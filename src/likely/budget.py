@@ -71,7 +71,9 @@ def warn_if_wide(model: Any, evidence: Evidence, effort: int | None) -> None:
     """Warn when the ends of an evidence are far apart, saying what to raise, and how far."""
     if effort is None or not len(evidence):
         return
-    gap = float(np.mean(evidence.upper - evidence.lower))
+    # where nothing is known above, the values are the upper of the two ends that sampling gave
+    top = np.where(np.isposinf(evidence.upper), evidence.values, evidence.upper)
+    gap = float(np.mean(top - evidence.lower))
     if not math.isfinite(gap) or gap <= WIDEST:
         return
     enough = _round_up(effort * gap / WIDEST)  # the gap falls about as one over the effort

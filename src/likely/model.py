@@ -58,7 +58,8 @@ class _offered:
             return self.function
         if hasattr(owner, self.hook):
             return MethodType(self.function, model)
-        why = owner._why_not.get(self.verb, "it means nothing for this model")
+        default = "it means nothing for this model"
+        why = owner._why_not.get(self.verb, (self.hook == "_evidence" and owner._no_evidence) or default).rstrip(".")
         others = ", ".join(registry.models_that_can(self.verb))
         raise AttributeError(f"{owner.__name__} has no {self.verb}: {why}. Models that have it: {others}.")
 
@@ -78,9 +79,13 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
     _binary_only = False  # refuses columns that are not binary
     _resumable = False  # `_fit` honours checkpoint and resume
     _effort: ClassVar[str | None] = None  # the hyper-parameter that more work on an evidence means, "n_temperatures"
+    _no_evidence = ""  # why there is no likelihood and what to ask instead, of a model without `_evidence`
     _why_not: ClassVar[dict[str, str]] = {}
 
     # ------------------------------------------------------------------ hooks
+    # Besides these two, those of `registry.HOOKS`, each where it means something: `_evidence(rows, key) -> Evidence` of
+    # rows in standard units (the base adds units, measure, dimensions and fingerprint), `_sample(key, n)` -> (n, d),
+    # `_condition(rows, key) -> ConditionalParts`, `_reconstruct(rows, key)`, `_encode(rows, key)`, `_decode(codes)`.
     @abc.abstractmethod
     def _init(self, key: jax.Array, columns: Columns) -> Any:
         """Parameters of the right structure from hyper-parameters and columns alone."""
@@ -88,14 +93,6 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
     @abc.abstractmethod
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> Any:
         """Learned parameters from rows (n, d)."""
-
-    @abc.abstractmethod
-    def _evidence(self, rows: np.ndarray, key: jax.Array) -> Evidence:
-        """Evidence of rows in standard units; the base adds units, measure, dimensions and fingerprint."""
-
-    @abc.abstractmethod
-    def _sample(self, key: jax.Array, n: int) -> Any:
-        """(n, d) new rows."""
 
     # ------------------------------------------------------------- the contract
     def fit(self, X: Any, y: Any = None, *, valid: Any = None, checkpoint: Any = None, resume: Any = None) -> Model:
@@ -124,6 +121,8 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
     def evidence(self, X: Any, *, budget: float | None = None) -> Evidence:
         """Log p(x) of each row in nats; of the observed cells where a row has NaN.
 
+        Of a model that has no likelihood it is unavailable, and says why.
+
         Parameters
         ----------
         X : (n_rows, n_columns) rows.
@@ -138,6 +137,13 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
         check_budget(budget)
         encoded, rows = self._rows(X)
         observed = ~np.isnan(encoded)
+        about = {
+            "measure": self.schema_.measure,
+            "dimensions": observed.sum(axis=1),
+            "fingerprint": fingerprint(encoded),
+        }
+        if not hasattr(self, "_evidence"):
+            return Evidence.unavailable(len(rows), self._no_evidence, **about)
         part, effort = evidence_within(self, rows, self._key("evidence"), budget)
         warn_if_wide(self, part, effort)
         shift = self.scaling_.log_jacobian(observed)
@@ -147,19 +153,20 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
             lower=part.lower + shift,
             upper=part.upper + shift,
             replicates=None if part.replicates is None else part.replicates + shift[:, None],
-            measure=self.schema_.measure,
-            dimensions=observed.sum(axis=1),
-            fingerprint=fingerprint(encoded),
+            **about,
         )
 
+    @_offered("_evidence")
     def score_samples(self, X: Any) -> np.ndarray:
         """(n_rows,) the evidence's values: log p(x) in nats."""
         return self.evidence(X).values
 
+    @_offered("_evidence")
     def score(self, X: Any, y: Any = None) -> float:
         """Mean of `score_samples`."""
         return self.evidence(X).mean
 
+    @_offered("_sample")
     def sample(self, n: int = 1, random_state: int | None = None) -> Any:
         """N new rows, of the kind that `fit` saw: a data frame if that was one."""
         check_is_fitted(self)

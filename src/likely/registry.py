@@ -15,13 +15,18 @@ if TYPE_CHECKING:
     from likely.model import Model
 
 
-# What a model may offer besides fit, evidence, sample and save: the public methods by the hook that a model writes.
+# What a model may offer besides fit, evidence and save: the public methods by the hook that a model writes.
 HOOKS = {
+    "_evidence": ("score_samples", "score"),
+    "_sample": ("sample",),
     "_condition": ("condition", "impute"),
     "_reconstruct": ("denoise",),
     "_encode": ("transform", "fit_transform"),
     "_decode": ("inverse_transform",),
 }
+
+
+_DENSITY = ("_evidence", "_sample")
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,11 @@ class Entry:
     family: str
     summary: str
     hooks: tuple[str, ...] = tuple(HOOKS)
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether the model has a likelihood, be it exact, a bound or an estimate."""
+        return "_evidence" in self.hooks
 
     @property
     def name(self) -> str:
@@ -51,7 +61,7 @@ ENTRIES: tuple[Entry, ...] = (
         "likely.models.graphs.independent",
         "graphs",
         "product of the columns' marginals",
-        hooks=("_condition",),
+        hooks=(*_DENSITY, "_condition"),
     ),
     Entry("Mixture", "likely.models.latent.mixture", "latent", "mixture of products or of Gaussians, by EM"),
     Entry(
@@ -71,7 +81,7 @@ ENTRIES: tuple[Entry, ...] = (
         "likely.models.energy.hopfield",
         "energy",
         "associative memory, pairwise or dense",
-        hooks=("_condition", "_reconstruct"),
+        hooks=(*_DENSITY, "_condition", "_reconstruct"),
     ),
     Entry("BoltzmannMachine", "likely.models.energy.boltzmann", "energy", "pairs of binary units on any graph"),
     Entry("RBM", "likely.models.energy.rbm", "energy", "restricted Boltzmann machine, by contrastive divergence"),
@@ -82,7 +92,7 @@ ENTRIES: tuple[Entry, ...] = (
         "likely.models.energy.energy_model",
         "energy",
         "any network as an energy, by noise contrast, score matching ...",
-        hooks=("_condition",),
+        hooks=(*_DENSITY, "_condition"),
     ),
     Entry("VAE", "likely.models.latent.vae", "latent", "variational autoencoder with networks both ways"),
 )

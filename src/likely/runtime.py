@@ -50,11 +50,12 @@ def by_blocks(function: Callable[..., Any], rows: np.ndarray, size: int = BLOCK_
     return jax.tree.map(lambda *pieces: np.concatenate(pieces)[places], *parts)
 
 
-def sum_blocks(function: Callable[..., Any], rows: np.ndarray, size: int = BLOCK_ROWS) -> Any:
+def sum_blocks(function: Callable[..., Any], rows: np.ndarray) -> Any:
     """function(x, observed, weight) over blocks as in `by_blocks`, results summed in float64.
 
-    weight is 1 for a row and 0 for padding: `function` must weigh its rows with it.
+    weight is 1 for a row and 0 for padding: `function` must weigh its rows with it. Blocks are larger for many rows.
     """
+    size = BLOCK_ROWS if len(rows) <= 16 * BLOCK_ROWS else 16 * BLOCK_ROWS
     total = None
     for x, observed, weight in _padded_blocks(rows, size):
         part = jax.tree.map(lambda a: np.asarray(a, np.float64), function(x, observed, jnp.asarray(weight)))
@@ -70,4 +71,4 @@ def _padded_blocks(rows: np.ndarray, size: int) -> Iterator[tuple[jax.Array, jax
         padded[: len(block)] = block
         observed = None if complete else jnp.asarray(~np.isnan(padded))
         weight = (np.arange(size) < len(block)).astype(padded.dtype)
-        yield jnp.asarray(np.nan_to_num(padded, nan=0.0)), observed, weight
+        yield jnp.asarray(padded if complete else np.nan_to_num(padded, nan=0.0)), observed, weight

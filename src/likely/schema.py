@@ -235,9 +235,9 @@ class Schema:
         return cls(columns, tuple(int(side) for side in shape) if shape else None, frame)
 
 
-def blocks(array: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """(first row, block of rows), so that work on a memory map never holds it whole."""
-    step = max(1, _BLOCK_CELLS // max(1, array.shape[1]))
+def blocks(array: np.ndarray, n_cells: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
+    """(first row, block of rows of about `n_cells`), so that work on a memory map never holds it whole."""
+    step = max(1, (n_cells or _BLOCK_CELLS) // max(1, array.shape[1]))
     for start in range(0, len(array), step):
         yield start, np.asarray(array[start : start + step])
 

@@ -32,6 +32,11 @@ def small(name: str, **changes) -> likely.Model:
     return registry.model_class(name)(**parameters)
 
 
+def with_hook(hook: str) -> list[str]:
+    """Names of the models that write a hook, such as "_evidence"."""
+    return [entry.class_name for entry in registry.ENTRIES if hook in entry.hooks]
+
+
 def is_real_only(name: str) -> bool:
     return registry.model_class(name)._real_only
 

@@ -48,7 +48,6 @@ def test_a_resumed_fit_has_the_bits_of_an_uninterrupted_one(name, tmp_path):
     assert path.exists()
     resumed = small(name, n_epochs=12, batch_size=20).fit(X, resume=path)
     same(resumed, small(name, n_epochs=12, batch_size=20).fit(X))
-    np.testing.assert_array_equal(resumed.sample(3), resumed.sample(3))
 
 
 @pytest.mark.parametrize("name", TRAINED)
@@ -65,7 +64,7 @@ def test_models_without_steps_have_no_checkpoints(name, tmp_path):
         small(name).fit(rows_for(name)(0), checkpoint=tmp_path / "run.checkpoint")
 
 
-@pytest.mark.parametrize("name", TRAINED)
+@pytest.mark.parametrize("name", [name for name in TRAINED if registry.find(name).has_evidence])
 def test_rows_larger_than_the_budget_are_streamed_from_a_memory_map(name, tmp_path):
     """Streaming shuffles within blocks, so bits differ; what is learned must not."""
     assert "memory_budget" in inspect.signature(registry.model_class(name)).parameters

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from likely.cli.options import Json, print_json
 
-_VERBS = ("impute", "denoise", "transform")
+_VERBS = ("score", "sample", "impute", "denoise", "transform")
 
 
 def models(json: Json = False) -> None:
-    """List the models and what each can do; all can fit, score, sample and save.
+    """List the models and what each can do; all can fit and save.
 
     \b
     Examples:

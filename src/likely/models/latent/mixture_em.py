@@ -149,7 +149,7 @@ def blocks_of(rows: np.ndarray, layout: Layout, k: int) -> Blocks:
     weight = (np.arange(n_blocks * size) < len(rows)).astype(rows.dtype)
     shape = (n_blocks, size, rows.shape[1])
     observed = jnp.asarray(~np.isnan(padded).reshape(shape)) if missing else None
-    x = jnp.asarray(np.nan_to_num(padded).reshape(shape))
+    x = jnp.asarray((np.nan_to_num(padded) if missing else padded).reshape(shape))
     return Blocks(x, observed, jnp.asarray(weight.reshape(n_blocks, size)))
 
 
