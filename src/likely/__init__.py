@@ -39,7 +39,7 @@ _HOMES = {
     "RBMClassifier": "likely.models.energy.labelled",
 } | {entry.class_name: entry.module for entry in (*registry.ENTRIES, *registry.PREDICTORS)}
 
-_PACKAGES = ("columns", "datasets", "montecarlo", "nets", "objectives", "training")
+_PACKAGES = ("columns", "datasets", "gradients", "montecarlo", "nets", "objectives", "training")
 
 __all__ = sorted([*_HOMES, *_PACKAGES, "__version__"])
 
