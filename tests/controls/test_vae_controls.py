@@ -24,18 +24,18 @@ def kl_of_variance_as_std(mean, log_std):
     return 0.5 * (jnp.exp(log_std) + mean**2 - 1 - log_std).sum(axis=-1)
 
 
-def weights_without_proposal(module, x, observed, mean, log_std, noise):
-    _, z = elbo.log_importance_weights(module, x, observed, mean, log_std, noise)
+def weights_without_proposal(module, x, observed, answer, noise):
+    _, z = elbo.log_importance_weights(module, x, observed, answer, noise)
     return module.log_likelihood(x, observed, z) - 0.5 * (z**2).sum(axis=-1), z
 
 
-def weights_without_log_std(module, x, observed, mean, log_std, noise):
-    right, z = elbo.log_importance_weights(module, x, observed, mean, log_std, noise)
-    return right - log_std.sum(axis=-1)[:, None], z
+def weights_without_log_std(module, x, observed, answer, noise):
+    right, z = elbo.log_importance_weights(module, x, observed, answer, noise)
+    return right - jnp.split(answer, 2, axis=1)[1].sum(axis=-1)[:, None], z
 
 
-def weights_without_prior(module, x, observed, mean, log_std, noise):
-    right, z = elbo.log_importance_weights(module, x, observed, mean, log_std, noise)
+def weights_without_prior(module, x, observed, answer, noise):
+    right, z = elbo.log_importance_weights(module, x, observed, answer, noise)
     return right + 0.5 * (z**2).sum(axis=-1), z
 
 
@@ -72,10 +72,11 @@ def as_evidence(log_weights):
 def test_wrong_evidence_is_caught(case, weights_of, right):
     module, rows, exact, _ = case
     x, observed = jnp.asarray(np.nan_to_num(rows)), jnp.asarray(~np.isnan(rows))
-    mean, log_std = module.posterior(x, observed)
+    mean, log_std = jnp.split(module.recognise(x, observed), 2, axis=1)
     # as wide as the prior: the encoder as it is would do for some rows only
     noise = jax.random.normal(jax.random.key(0), (4000, 1))
-    log_weights, _ = weights_of(module, x, observed, mean, jnp.maximum(log_std, 0.0), noise)
+    answer = jnp.concatenate([mean, jnp.maximum(log_std, 0.0)], axis=1)
+    log_weights, _ = weights_of(module, x, observed, answer, noise)
     evidence = as_evidence(np.asarray(log_weights))
     if right:
         check_evidence_by_quadrature(evidence, exact)
@@ -94,7 +95,7 @@ def test_evidence_that_counts_unobserved_cells_as_zero_is_caught(case):
 def test_conditional_mean_from_unweighted_proposals_is_caught(case):
     module, rows, _, expected = case
     x, observed = jnp.asarray(np.nan_to_num(rows)), jnp.asarray(~np.isnan(rows))
-    mean, log_std = module.posterior(x, observed)
+    mean, log_std = jnp.split(module.recognise(x, observed), 2, axis=1)
     z = mean[:, None] + jnp.exp(log_std)[:, None] * jax.random.normal(jax.random.key(0), (len(rows), 2000, 1))
     with pytest.raises(AssertionError):
         check_conditional_mean(module.mean(z).mean(axis=1), expected, rows)

@@ -16,7 +16,7 @@ from likely.objectives.elbo import (
     kl_to_standard_normal,
     log_importance_weights,
     negative_elbo,
-    refine_posterior,
+    refine_answer,
 )
 from tests.models.latent.vae_oracles import binary_case, factor_log_prob, factor_rows, linear_case
 from tests.objectives.elbo_checks import check_kl, check_weights_are_exact
@@ -61,7 +61,7 @@ def test_bound_at_any_q_is_evidence_less_divergence(x64, global_random_seed):
     loadings, offset, psi = law
     rows = factor_rows(global_random_seed, *law, 10)
     noise = jnp.broadcast_to(jnp.asarray(signs(2))[None], (10, 4, 2))
-    mean, log_std = (np.asarray(part) for part in module.posterior(jnp.asarray(rows), None))
+    mean, log_std = np.split(np.asarray(module.recognise(jnp.asarray(rows), None)), 2, axis=1)
     precision = 1 + np.diag(loadings.T @ (loadings / psi[:, None]))
     best = (rows - offset) @ (loadings / psi[:, None]) / precision
     ratio = np.exp(2 * log_std) * precision
@@ -81,7 +81,7 @@ def test_gradient_against_finite_differences(x64, global_random_seed):
 
     def loss(vector):
         whole = eqx.combine(unravel(vector), rest)
-        return negative_elbo(whole, batch, key, None, n_latent=1, n_samples=3, beta=0.7)[0]
+        return negative_elbo(whole, batch, key, None, n_samples=3, beta=0.7)[0]
 
     slope = jax.grad(loss)(flat)
     # the offset of the encoder's features is held still on purpose
@@ -101,7 +101,7 @@ def test_only_rows_with_weight_and_observed_cells_count():
     x = jnp.array([[1.0, 0, 1, 0, 1], [0, 0, 1, 1, 0]])
     observed = jnp.array([[True, True, False, True, True], [True] * 5])
     whole = lambda x, o, w: negative_elbo(  # noqa: E731
-        module, SimpleNamespace(x=x, observed=o, weight=jnp.array(w)), key, None, n_latent=1
+        module, SimpleNamespace(x=x, observed=o, weight=jnp.array(w)), key, None
     )[0]
     changed = x.at[0, 2].set(0.0).at[1].set(1.0)
     assert float(whole(x, observed, [1.0, 0.0])) == float(whole(changed, observed, [1.0, 0.0]))
@@ -113,7 +113,7 @@ def test_weight_of_the_kl_warms_up():
     batch = SimpleNamespace(x=jnp.ones((2, 5)), observed=None, weight=jnp.ones(2))
     state, losses = jnp.array(0, jnp.int32), []
     for _ in range(6):
-        loss, (state, metrics) = negative_elbo(module, batch, key, state, n_latent=1, beta=2.0, warmup_steps=4)
+        loss, (state, metrics) = negative_elbo(module, batch, key, state, beta=2.0, warmup_steps=4)
         losses.append(float(loss))
     kl, bound = float(metrics["kl"]), float(metrics["elbo"])
     expected = [-(bound + kl) + beta * kl for beta in (0.5, 1.0, 1.5, 2.0, 2.0, 2.0)]
@@ -126,7 +126,7 @@ def test_validation_loss_is_the_bound():
     batch = SimpleNamespace(x=jnp.ones((3, 5)), observed=None, weight=jnp.ones(3))
     noise = jax.random.normal(key, (3, 2, 1))
     expected = -elbo(module, batch.x, None, noise)[0]
-    np.testing.assert_array_equal(elbo_loss(module, batch, key, n_latent=1, n_samples=2), expected)
+    np.testing.assert_array_equal(elbo_loss(module, batch, key, n_samples=2), expected)
 
 
 def test_ladder_of_bounds(x64, global_random_seed):
@@ -134,9 +134,9 @@ def test_ladder_of_bounds(x64, global_random_seed):
     module, *law = linear_case(global_random_seed, spoil=0.4)
     rows = factor_rows(global_random_seed, *law, 20)
     exact = factor_log_prob(rows, *law)
-    mean, log_std = module.posterior(jnp.asarray(rows), None)
+    answer = module.recognise(jnp.asarray(rows), None)
     noise = jax.random.normal(jax.random.key(global_random_seed), (20_000, 2))
-    log_weights = np.asarray(log_importance_weights(module, jnp.asarray(rows), None, mean, log_std, noise)[0])
+    log_weights = np.asarray(log_importance_weights(module, jnp.asarray(rows), None, answer, noise)[0])
     bounds = [_grouped(log_weights, size) for size in (1, 5, 50)]
     for looser, tighter in itertools.pairwise(bounds):
         # 400 independent groups of 50 samples, the same in both
@@ -171,9 +171,9 @@ def test_refining_finds_the_exact_posterior_of_a_linear_model(x64, global_random
     observed[0] = False
     exact = factor_log_prob(np.where(observed, rows, np.nan), *law)
     args = (module, jnp.asarray(rows), jnp.asarray(observed))
-    mean, log_std = refine_posterior(jnp.asarray(signs(1)), *args, n_steps=500)
+    answer = refine_answer(jnp.asarray(signs(1)), *args, n_steps=500)
     noise = jnp.broadcast_to(jnp.asarray(signs(1))[None], (8, 2, 1))
-    np.testing.assert_allclose(elbo_of(*args, mean, log_std, noise)[0], exact, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(elbo_of(*args, answer, noise)[0], exact, rtol=1e-5, atol=1e-5)
 
 
 def test_refining_never_lowers_the_bound_it_sees(x64, global_random_seed):
@@ -184,5 +184,5 @@ def test_refining_never_lowers_the_bound_it_sees(x64, global_random_seed):
     every_row = jnp.broadcast_to(noise[None], (16, 6, 1))
     encoded = elbo(*args, every_row)[0]
     for n_steps in (1, 10, 50):
-        refined = elbo_of(*args, *refine_posterior(noise, *args, n_steps=n_steps), every_row)[0]
+        refined = elbo_of(*args, refine_answer(noise, *args, n_steps=n_steps), every_row)[0]
         assert (refined >= encoded).all()

@@ -10,7 +10,7 @@ from scipy import stats
 
 from likely import VAE
 from likely.columns import Columns
-from likely.models.latent.vae import Autoencoder
+from likely.models.latent.vae_network import VAEParams
 from likely.nets import MLP
 from likely.nets.heads import MIN_SCALE
 
@@ -44,7 +44,7 @@ def linear_module(weight, bias, loadings, offset, noise):
     )
     log_scale = jnp.log(jnp.asarray(np.sqrt(noise) - MIN_SCALE))
     encoder, decoder = put(encoder, weight, bias), put(decoder, loadings, offset)
-    return Autoencoder(encoder, decoder, None, log_scale, jnp.zeros(d), columns)
+    return VAEParams(encoder, decoder, None, log_scale, jnp.zeros(d), columns, k)
 
 
 def factor_log_prob(rows, loadings, offset, noise):
@@ -67,8 +67,9 @@ def factor_rows(seed, loadings, offset, noise, n):
 def fitted(seed, rows, module, **hyper):
     """A VAE on the given rows' columns that holds the given module, in the rows' own units."""
     width = tuple(layer.weight.shape[0] for layer in module.encoder.layers[:-1])
-    k = module.decoder.layers[0].weight.shape[1]
-    model = VAE(k, hidden=width, activation=module.encoder.activation, n_epochs=1, random_state=seed, **hyper).fit(rows)
+    model = VAE(
+        module.n_latent, hidden=width, activation=module.encoder.activation, n_epochs=1, random_state=seed, **hyper
+    ).fit(rows)
     model.scaling_ = type(model.scaling_)(np.zeros(rows.shape[1]), np.ones(rows.shape[1]))
     model.params_ = module
     return model
@@ -82,7 +83,7 @@ def binary_case(seed, d=5, width=4, strength=2.0):
     first = decoder.layers[0]
     decoder = eqx.tree_at(lambda n: n.layers[0].bias, decoder, jax.random.normal(slope_key, first.bias.shape))
     columns = Columns(("binary",) * d, (1,) * d)
-    return Autoencoder(encoder, decoder, None, jnp.zeros(0), jnp.full(d, 0.5), columns)
+    return VAEParams(encoder, decoder, None, jnp.zeros(0), jnp.full(d, 0.5), columns, 1)
 
 
 def quadrature(module, rows):
