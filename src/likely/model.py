@@ -136,25 +136,11 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
         """
         check_budget(budget)
         encoded, rows = self._rows(X)
-        observed = ~np.isnan(encoded)
-        about = {
-            "measure": self.schema_.measure,
-            "dimensions": observed.sum(axis=1),
-            "fingerprint": fingerprint(encoded),
-        }
         if not hasattr(self, "_evidence"):
-            return Evidence.unavailable(len(rows), self._no_evidence, **about)
+            return self._finished(Evidence.unavailable(len(rows), self._no_evidence), encoded)
         part, effort = evidence_within(self, rows, self._key("evidence"), budget)
         warn_if_wide(self, part, effort)
-        shift = self.scaling_.log_jacobian(observed)
-        return replace(
-            part,
-            values=part.values + shift,
-            lower=part.lower + shift,
-            upper=part.upper + shift,
-            replicates=None if part.replicates is None else part.replicates + shift[:, None],
-            **about,
-        )
+        return self._finished(part, encoded)
 
     @_offered("_evidence")
     def score_samples(self, X: Any) -> np.ndarray:
@@ -277,6 +263,21 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
             return X
         dtype = None if _is_numeric(X) else object
         return validate_data(self, X, reset=reset, dtype=dtype, ensure_all_finite="allow-nan")
+
+    def _finished(self, part: Evidence, encoded: np.ndarray) -> Evidence:
+        """An evidence of rows in standard units, in the user's units, with measure, dimensions and fingerprint."""
+        observed = ~np.isnan(encoded)
+        shift = self.scaling_.log_jacobian(observed)
+        return replace(
+            part,
+            values=part.values + shift,
+            lower=part.lower + shift,
+            upper=part.upper + shift,
+            replicates=None if part.replicates is None else part.replicates + shift[:, None],
+            measure=self.schema_.measure,
+            dimensions=observed.sum(axis=1),
+            fingerprint=fingerprint(encoded),
+        )
 
     def _check_resumable(self, checkpoint: Any, resume: Any) -> None:
         if not self._resumable and (checkpoint is not None or resume is not None):
