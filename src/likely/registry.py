@@ -27,6 +27,7 @@ HOOKS = {
 
 
 _DENSITY = ("_evidence", "_sample")
+_CODE = ("_reconstruct", "_encode", "_decode")
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,20 @@ ENTRIES: tuple[Entry, ...] = (
         "likely.models.latent.factor_analysis",
         "latent",
         "linear code, own noise for each column; EM",
+    ),
+    Entry(
+        "LinearAutoencoder",
+        "likely.models.latent.linear_autoencoder",
+        "latent",
+        "the best linear code, by gradient",
+        hooks=_CODE,
+    ),
+    Entry(
+        "Autoencoder",
+        "likely.models.latent.autoencoder",
+        "latent",
+        "networks both ways: denoising, sparse, contractive",
+        hooks=_CODE,
     ),
     Entry(
         "Hopfield",

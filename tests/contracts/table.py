@@ -15,6 +15,8 @@ SMALL: dict[str, dict] = {
     "Mixture": {"n_components": 3, "n_init": 2, "max_iter": 30},
     "ProbabilisticPCA": {"n_components": 2},
     "FactorAnalysis": {"n_components": 2, "max_iter": 50},
+    "LinearAutoencoder": {"n_components": 2, "n_epochs": 5, "optimizer": "adam"},
+    "Autoencoder": {"n_components": 2, "hidden": (8,), "n_epochs": 3},
     "BoltzmannMachine": {"n_components": 2, "n_epochs": 10, "n_chains": 20},
     "RBM": {"n_components": 5, "n_epochs": 3, "n_chains": 20},
     "DBN": {"layers": (5, 4), "n_epochs": 3, "n_tuning_epochs": 0, "n_chains": 20},

@@ -18,6 +18,7 @@ from likely.columns import Columns
 from likely.models.prediction.network import Layer
 from likely.models.prediction.table import features
 from likely.nets import log_density_at
+from likely.objectives.reconstruction import erase
 from likely.training import Batch
 
 
@@ -51,10 +52,7 @@ def denoising_loss(
     corruption : share of the cells that are erased.
     """
     x, observed = jnp.asarray(batch.x), None if batch.observed is None else jnp.asarray(batch.observed)
-    read = observed
-    if corruption > 0:
-        kept = jax.random.bernoulli(key, 1 - corruption, x.shape)
-        read = kept if observed is None else observed & kept
+    read = erase(key, x, observed, corruption)
     hidden = jax.nn.sigmoid(module.as_layer()(features(columns, x, read, jax.lax.stop_gradient(module.offset))))
     location = hidden @ module.weights.T + module.visible_bias[None, :]
     losses = -log_density_at(columns, x, observed, location, module.log_scale)
