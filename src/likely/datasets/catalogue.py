@@ -18,6 +18,7 @@ from likely.datasets.errors import DataError
 from likely.datasets.folder import is_available
 from likely.datasets.mnist import BINARIZED_FILES, MNIST_FILES, load_binarized_mnist, load_mnist
 from likely.datasets.paths import SUFFIXES, format_of, load_path
+from likely.datasets.shapes import load_shapes
 from likely.datasets.silhouettes import SILHOUETTES_FILES, load_silhouettes
 from likely.datasets.tabular import ADULT_FILES, WINE_FILES, load_adult, load_wine
 
@@ -41,6 +42,9 @@ class _Entry:
 _ENTRIES = {
     "digits": _Entry("scikit-learn's handwritten digits, 8×8 binary pixels, built in", load_digits),
     "digits-gray": _Entry("the same digits with real grey values in [0, 1], built in", load_digits_gray),
+    "shapes": _Entry(
+        "squares, ellipses and triangles of known size, angle and place, 16×16 binary, built in", load_shapes
+    ),
     "mnist": _Entry("MNIST digits, 28×28 pixels, binarised at random, at a threshold or real", load_mnist, MNIST_FILES),
     "binarized-mnist": _Entry(
         "MNIST digits, 28×28 pixels, the fixed binarisation", load_binarized_mnist, BINARIZED_FILES
