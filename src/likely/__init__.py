@@ -42,6 +42,8 @@ _HOMES = {
     "manifold": "likely.models.latent.exploring",
     "mutual_information_gap": "likely.models.latent.disentanglement",
     "beta_vae_score": "likely.models.latent.disentanglement",
+    "classifier_test": "likely.montecarlo.two_sample",
+    "mmd_test": "likely.montecarlo.two_sample",
     "pretrain": "likely.models.prediction.pretraining",
     "Stack": "likely.models.prediction.pretraining",
     "RBMClassifier": "likely.models.energy.labelled",

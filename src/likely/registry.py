@@ -78,6 +78,13 @@ ENTRIES: tuple[Entry, ...] = (
         "linear code, own noise for each column; EM",
     ),
     Entry(
+        "Generator",
+        "likely.models.latent.generator",
+        "latent",
+        "an invertible map of noise: a Gaussian, or one bent column by column",
+        hooks=(*_DENSITY, "_condition"),
+    ),
+    Entry(
         "LinearAutoencoder",
         "likely.models.latent.linear_autoencoder",
         "latent",
@@ -108,6 +115,13 @@ ENTRIES: tuple[Entry, ...] = (
         "energy",
         "any network as an energy, by noise contrast, score matching ...",
         hooks=(*_DENSITY, "_condition"),
+    ),
+    Entry(
+        "GAN",
+        "likely.models.latent.gan",
+        "latent",
+        "a generator trained against a critic",
+        hooks=("_sample",),
     ),
     Entry("VAE", "likely.models.latent.vae", "latent", "variational autoencoder with networks both ways"),
 )

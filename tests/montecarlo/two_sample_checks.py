@@ -1,0 +1,38 @@
+"""Checks of two-sample tests: tests give the real ones, controls wrong ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+LEVELS = np.array([0.05, 0.1, 0.25, 0.5])
+
+
+def p_values(test, seed: int, n_times: int, shift: float) -> np.ndarray:
+    """Of pairs of sets of 24 rows, the second moved by `shift`."""
+    rng = np.random.default_rng(seed)
+    pairs = ((rng.normal(size=(24, 2)), rng.normal(size=(24, 2)) + shift) for _ in range(n_times))
+    return np.array([test(*pair, random_state=number).p_value for number, pair in enumerate(pairs)])
+
+
+def check_level(found: np.ndarray, *, uniform: bool = True) -> None:
+    """Where both sets come from one distribution, P(p <= a) is a, or with few possible values at most a."""
+    rate = (found[:, None] <= LEVELS[None, :]).mean(axis=0)
+    error = 4 * np.sqrt(LEVELS * (1 - LEVELS) / len(found))
+    assert (rate <= LEVELS + error).all()
+    if uniform:
+        assert (rate >= LEVELS - error).all()
+
+
+def discrepancy_by_loops(x: np.ndarray, y: np.ndarray, bandwidth: float) -> float:
+    """Unbiased MMD² as its definition has it."""
+
+    def mean(a, b, apart):
+        terms = [
+            np.exp(-((u - v) ** 2).sum() / (2 * bandwidth**2))
+            for i, u in enumerate(a)
+            for j, v in enumerate(b)
+            if not (apart and i == j)
+        ]
+        return np.mean(terms)
+
+    return mean(x, x, True) + mean(y, y, True) - 2 * mean(x, y, False)
