@@ -30,6 +30,7 @@ _HOMES = {
     "Conditional": "likely.conditional",
     "Checkpoint": "likely.training",
     "TrainingError": "likely.training",
+    "Corpus": "likely.datasets",
     "DataError": "likely.datasets",
     "Leaderboard": "likely.leaderboard",
     "compare": "likely.leaderboard",

@@ -1,8 +1,26 @@
-"""Data sets: two built in, others from the folder that `LIKELY_DATA` names, and your own files."""
+"""Data sets: two built in, others from the folder that `LIKELY_DATA` names, and your own files; and text."""
 
 from likely.datasets.catalogue import DatasetInfo, load, names
+from likely.datasets.corpus import Corpus, as_corpus
 from likely.datasets.dataset import Dataset
+from likely.datasets.encoded import CONVENTION, Encoded
 from likely.datasets.errors import DataError, DataNotFoundError
 from likely.datasets.paths import read
+from likely.datasets.text import TextDataset
+from likely.datasets.vocabulary import Vocabulary
 
-__all__ = ["DataError", "DataNotFoundError", "Dataset", "DatasetInfo", "load", "names", "read"]
+__all__ = [
+    "CONVENTION",
+    "Corpus",
+    "DataError",
+    "DataNotFoundError",
+    "Dataset",
+    "DatasetInfo",
+    "Encoded",
+    "TextDataset",
+    "Vocabulary",
+    "as_corpus",
+    "load",
+    "names",
+    "read",
+]

@@ -21,6 +21,7 @@ from likely.datasets.paths import SUFFIXES, format_of, load_path
 from likely.datasets.shapes import load_shapes
 from likely.datasets.silhouettes import SILHOUETTES_FILES, load_silhouettes
 from likely.datasets.tabular import ADULT_FILES, WINE_FILES, load_adult, load_wine
+from likely.datasets.text import WIKITEXT2_FILES, TextDataset, is_text, load_text, load_wikitext2
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class DatasetInfo:
 @dataclass(frozen=True)
 class _Entry:
     description: str
-    load: Callable[..., Dataset]
+    load: Callable[..., Dataset | TextDataset]
     files: tuple[str, ...] = ()
 
 
@@ -52,6 +53,7 @@ _ENTRIES = {
     "silhouettes": _Entry("Caltech-101 silhouettes, 28×28 binary pixels", load_silhouettes, SILHOUETTES_FILES),
     "adult": _Entry("census records, 6 real and 9 categorical columns with holes", load_adult, ADULT_FILES),
     "wine": _Entry("red wine, 12 real columns", load_wine, WINE_FILES),
+    "wikitext2": _Entry("WikiText-2, 2.1 million words of articles, rare ones <unk>", load_wikitext2, WIKITEXT2_FILES),
 }
 
 
@@ -66,14 +68,15 @@ def names() -> tuple[DatasetInfo, ...]:
     return tuple(DatasetInfo(name, entry.description, is_available(entry.files)) for name, entry in _entries().items())
 
 
-def load(name: str | os.PathLike[str], **options: Any) -> Dataset:
+def load(name: str | os.PathLike[str], **options: Any) -> Any:
     """Load a data set by its name, or a file or folder by its path.
 
     Parameters
     ----------
     name : one of `names()`, such as "digits" or "debd/nltcs"; or a path to a .csv, .tsv or .data table, .parquet, .npy,
         .npz, IDX or .amat file (CSV, IDX and .amat also as .gz), or to a folder with files for train, test and perhaps
-        valid. Names come first: write "./digits" for a folder of that name.
+        valid; or a .txt or .tokens file of text (also as .gz), a sentence a line. Names come first: write "./digits"
+        for a folder of that name.
     **options : for `mnist`: `binarize` ("stochastic", a threshold such as 0.5, or None for real pixels), `dequantize`,
         `seed`; for `digits-gray`: `dequantize`, `seed`; for `adult` and `wine`: `seed` of the split. For a path:
 
@@ -81,11 +84,12 @@ def load(name: str | os.PathLike[str], **options: Any) -> Dataset:
         - `image_shape`: (height, width) if a row is a picture;
         - `header`, `separator`: of a CSV file, where looking at it is not enough;
         - `binarize`: as for `mnist`, for pictures of bytes 0..255, which otherwise become real pixels in [0, 1];
-        - `seed` of the shuffle; `shuffle=False` takes the parts in order, and leaves a .npy file on the disk.
+        - `seed` of the shuffle; `shuffle=False` takes the parts in order, and leaves a .npy file on the disk;
+        - `tokenizer` of text: "whitespace", "character" or a function.
 
     Returns
     -------
-    Dataset
+    Dataset, or for text TextDataset, which has three corpora
         A single file is split 80 / 10 / 10 %; parts that are there are used.
 
     Raises
@@ -108,10 +112,11 @@ def load(name: str | os.PathLike[str], **options: Any) -> Dataset:
         if entry is not None:
             _check_options(name, entry.load, options)
             return entry.load(**options)
-        if format_of(Path(name)) is None and not Path(name).expanduser().exists():
+        if format_of(Path(name)) is None and not is_text(Path(name)) and not Path(name).expanduser().exists():
             raise _unknown(name)
-    _check_options(str(name), load_path, options)
-    return load_path(Path(name).expanduser(), **options)
+    read = load_text if is_text(Path(name)) else load_path
+    _check_options(str(name), read, options)
+    return read(Path(name).expanduser(), **options)
 
 
 def _entries() -> dict[str, _Entry]:
@@ -122,7 +127,7 @@ def _entries() -> dict[str, _Entry]:
     return _ENTRIES | debd
 
 
-def _check_options(name: str, loader: Callable[..., Dataset], options: dict[str, Any]) -> None:
+def _check_options(name: str, loader: Callable[..., Any], options: dict[str, Any]) -> None:
     known = [p.name for p in inspect.signature(loader).parameters.values() if p.kind is p.KEYWORD_ONLY]
     for option in options:
         if option not in known:
@@ -136,5 +141,5 @@ def _unknown(name: str) -> DataError:
     hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
     return DataError(
         f"unknown data set {name!r}, and no such file.{hint} Known are {', '.join(known)}; "
-        f"and files that end in {SUFFIXES}."
+        f"and files that end in {SUFFIXES}; text in .txt, .tokens (also .gz)."
     )
