@@ -124,6 +124,7 @@ ENTRIES: tuple[Entry, ...] = (
         hooks=("_sample",),
     ),
     Entry("VAE", "likely.models.latent.vae", "latent", "variational autoencoder with networks both ways"),
+    Entry("DiscreteVAE", "likely.models.latent.discrete_vae", "latent", "autoencoder with bits or categories as latents"),
 )
 
 # Estimators that are no distributions: a file may name them and `likely.<Name>` imports them, but they have no

@@ -24,6 +24,7 @@ SMALL: dict[str, dict] = {
     "EnergyModel": {"hidden": (16,), "n_epochs": 5, "n_temperatures": 60, "n_ais_chains": 32, "n_sweeps": 20},
     "GAN": {"n_components": 2, "hidden": (8,), "n_epochs": 3},
     "VAE": {"n_components": 2, "hidden": (8,), "n_epochs": 3, "n_importance": 2000},
+    "DiscreteVAE": {"n_components": 2, "hidden": (8,), "n_epochs": 3, "learning_rate": 0.01, "n_importance": 64},
 }
 
 NAMES = [entry.class_name for entry in registry.ENTRIES]

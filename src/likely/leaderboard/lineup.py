@@ -78,6 +78,10 @@ def _vae(n_rows: int, n_columns: int, kinds: set[str]) -> dict[str, Any]:
     return {"n_components": _between(2, round(n_columns**0.5), 32), "n_epochs": _epochs(100_000, n_rows)}
 
 
+def _discrete_vae(n_rows: int, n_columns: int, kinds: set[str]) -> dict[str, Any]:
+    return {"n_components": _between(4, n_columns // 2, 32), "n_epochs": _epochs(200_000, n_rows)}
+
+
 def _epochs(n_visits: int, n_rows: int) -> int:
     """Passes over the rows so that each model sees about so many rows in all."""
     return _between(10, n_visits // max(1, n_rows), 200)
@@ -93,6 +97,7 @@ _RULES: dict[str, Callable[[int, int, set[str]], dict[str, Any]]] = {
     "DBN": _dbn,
     "DBM": _dbm,
     "VAE": _vae,
+    "DiscreteVAE": _discrete_vae,
 }
 
 
