@@ -29,12 +29,14 @@ NAMES = (
     "mixture_bernoulli",
     "vae_pythae",
     "vae_binarized_mnist",
+    "denoising",
     "pretraining",
     "debd",
     "scaling",
     "ising",
     "ais_torch",
     "nce",
+    "imputation",
 )
 
 
