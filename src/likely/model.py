@@ -41,6 +41,7 @@ class FitRun:
     valid: np.ndarray | None = None  # validation rows, standard units
     checkpoint: Any = None
     resume: Any = None
+    labels: Any = None  # `y` as it was given
 
 
 class _offered:
@@ -101,7 +102,8 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
         Parameters
         ----------
         X : (n_rows, n_columns) array, memory map or data frame; NaN/None cells are unobserved.
-        y : ignored; here so that the model fits into scikit-learn's pipelines.
+        y : labels, for models that learn from them (`SemiSupervisedVAE`); ignored by all others, which have it so that
+            they fit into scikit-learn's pipelines.
         valid : rows for early stopping, for models that use it.
         checkpoint : `likely.Checkpoint(path)`, or a path, to survive a crash, for models trained by gradient.
         resume : path of a checkpoint to go on from; the data and hyper-parameters must be the same.
@@ -115,7 +117,7 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
         rows = self.scaling_.apply(encoded, float_dtype())
         others = None if valid is None else self.scaling_.apply(self._read(valid), float_dtype())
         self.history_: dict[str, list[float]] = {}
-        self.params_ = self._fit(rows, self._key("fit"), FitRun(others, checkpoint, resume))
+        self.params_ = self._fit(rows, self._key("fit"), FitRun(others, checkpoint, resume, y))
         return self
 
     def evidence(self, X: Any, *, budget: float | None = None) -> Evidence:

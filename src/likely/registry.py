@@ -125,10 +125,16 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry("VAE", "likely.models.latent.vae", "latent", "variational autoencoder with networks both ways"),
     Entry("DiscreteVAE", "likely.models.latent.discrete_vae", "latent", "autoencoder with bits or categories as latents"),
+    Entry(
+        "DeepLatentGaussian",
+        "likely.models.latent.deep_latent_gaussian",
+        "latent",
+        "several layers of Gaussian latents, with networks between",
+    ),
 )
 
-# Estimators that are no distributions: a file may name them and `likely.<Name>` imports them, but they have no
-# evidence, and so no place on the command line or on a leaderboard.
+# Estimators that learn from labels: a file may name them and `likely.<Name>` imports them, but tables without labels
+# are nothing for them, and so they have no place on the command line or on a leaderboard.
 PREDICTORS: tuple[Entry, ...] = (
     Entry(
         "PretrainedClassifier",
@@ -136,6 +142,13 @@ PREDICTORS: tuple[Entry, ...] = (
         "prediction",
         "layers pretrained without labels, fine-tuned with them",
         hooks=(),
+    ),
+    Entry(
+        "SemiSupervisedVAE",
+        "likely.models.latent.semi_supervised_vae",
+        "latent",
+        "a VAE of rows of which some have a label",
+        hooks=tuple(hook for hook in HOOKS if hook != "_decode"),
     ),
 )
 

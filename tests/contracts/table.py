@@ -25,6 +25,7 @@ SMALL: dict[str, dict] = {
     "GAN": {"n_components": 2, "hidden": (8,), "n_epochs": 3},
     "VAE": {"n_components": 2, "hidden": (8,), "n_epochs": 3, "n_importance": 2000},
     "DiscreteVAE": {"n_components": 2, "hidden": (8,), "n_epochs": 3, "learning_rate": 0.01, "n_importance": 64},
+    "DeepLatentGaussian": {"layers": (2, 1), "hidden": (8,), "n_epochs": 3, "n_importance": 2000},
 }
 
 NAMES = [entry.class_name for entry in registry.ENTRIES]

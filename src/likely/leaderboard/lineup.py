@@ -78,6 +78,11 @@ def _vae(n_rows: int, n_columns: int, kinds: set[str]) -> dict[str, Any]:
     return {"n_components": _between(2, round(n_columns**0.5), 32), "n_epochs": _epochs(100_000, n_rows)}
 
 
+def _deep_latent_gaussian(n_rows: int, n_columns: int, kinds: set[str]) -> dict[str, Any]:
+    width = _between(2, round(n_columns**0.5), 32)
+    return {"layers": (width, max(1, width // 2)), "n_epochs": _epochs(100_000, n_rows)}
+
+
 def _discrete_vae(n_rows: int, n_columns: int, kinds: set[str]) -> dict[str, Any]:
     return {"n_components": _between(4, n_columns // 2, 32), "n_epochs": _epochs(200_000, n_rows)}
 
@@ -98,6 +103,7 @@ _RULES: dict[str, Callable[[int, int, set[str]], dict[str, Any]]] = {
     "DBM": _dbm,
     "VAE": _vae,
     "DiscreteVAE": _discrete_vae,
+    "DeepLatentGaussian": _deep_latent_gaussian,
 }
 
 

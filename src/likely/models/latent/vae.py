@@ -8,19 +8,19 @@ operations (of the decoder, times `n_importance_train`), an evidence 2 x rows x 
 from __future__ import annotations
 
 from functools import partial
-from numbers import Real
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from likely.model import FitRun
+from likely.models.latent.autoencoder import check_image
 from likely.models.latent.vae_network import Design, VAEParams, first_module, with_pseudo_inputs
 from likely.models.latent.vae_posteriors import FAMILIES
 from likely.models.latent.vae_priors import PRIORS
-from likely.models.latent.variational import AT_LEAST_ONE, Decoded, Variational
+from likely.models.latent.variational import AT_LEAST_ONE, Decoded
 
 
 class VAE(Decoded):
@@ -30,6 +30,8 @@ class VAE(Decoded):
     ----------
     n_components : number of latents.
     hidden : sizes of the encoder's hidden layers; the decoder has them in reverse. () makes both linear.
+    channels : filters of convolutions of stride 2 before the hidden layers, and transposed after them, for tables that
+        are pictures (`Schema.image_shape`); () for none.
     activation : "gelu", "tanh", "relu", "softplus", "sigmoid", "elu", "swish" ...
     posterior : family of q(z | x): "diagonal" Gaussian, "full" Gaussian, "low_rank" (Gaussian whose precision is
         diagonal plus u uᵀ), or "planar" (a diagonal Gaussian bent by four planar maps).
@@ -52,7 +54,7 @@ class VAE(Decoded):
     Notes
     -----
     The encoder reads x, one-hot categories and log(1 + count), less their mean over the training rows, and 0 for an
-    unobserved cell. If training rows had unobserved cells, it is also told which.
+    unobserved cell. If training rows had unobserved cells, it is also told which, unless it is convolutional.
 
     Examples
     --------
@@ -63,14 +65,12 @@ class VAE(Decoded):
     'lower'
     """
 
-    _parameter_constraints: ClassVar[dict] = Variational._parameter_constraints | {
+    _parameter_constraints: ClassVar[dict] = Decoded._parameter_constraints | {
         "n_components": [AT_LEAST_ONE],
+        "channels": [tuple, list],
         "posterior": [StrOptions(set(FAMILIES))],
         "prior": [StrOptions(set(PRIORS))],
         "n_prior_components": [AT_LEAST_ONE],
-        "n_samples": [AT_LEAST_ONE],
-        "n_importance_train": [AT_LEAST_ONE],
-        "beta": [Interval(Real, 0, None, closed="left")],
     }
 
     def __init__(
@@ -78,6 +78,7 @@ class VAE(Decoded):
         n_components: int = 16,
         *,
         hidden: Any = (200, 200),
+        channels: Any = (),
         activation: str = "gelu",
         posterior: str = "diagonal",
         prior: str = "normal",
@@ -104,6 +105,7 @@ class VAE(Decoded):
     ):
         self.n_components = n_components
         self.hidden = hidden
+        self.channels = channels
         self.activation = activation
         self.posterior = posterior
         self.prior = prior
@@ -135,6 +137,8 @@ class VAE(Decoded):
             activation=self.activation,
             posterior=self.posterior,
             prior=self.prior,
+            channels=self._sizes("channels"),
+            image_shape=self.schema_.image_shape,
             n_prior_components=self.n_prior_components,
             reads_holes=getattr(self, "reads_holes_", False),
         )
@@ -142,15 +146,18 @@ class VAE(Decoded):
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> VAEParams:
         self._sizes("hidden")
+        if self._sizes("channels"):
+            check_image(self.schema_, "channels")
         if self.prior == "vamp" and not FAMILIES[self.posterior].has_log_prob:
             raise ValueError(
                 f"`prior='vamp'` needs log q(z | x) at any z, which posterior={self.posterior!r} has not: choose "
                 "'diagonal', 'full' or 'low_rank', or prior='mixture'."
             )
         self._warn_of_many(self.n_components, "n_components")
-        self.reads_holes_ = bool(np.isnan(rows).any())
+        # every hole through every place of the first convolution would be more weights than all others
+        self.reads_holes_ = bool(np.isnan(rows).any()) and not len(self.channels)
         init_key, train_key = jax.random.split(key)
-        module = self._start(rows, init_key)
+        module = self._start(self._build(), rows, init_key)
         if self.prior == "vamp":
             module = self._with_rows_as_inputs(module, rows, jax.random.fold_in(init_key, 1))
         return self._learn(module, rows, train_key, run)

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from likely.columns import Columns
+from likely.models.latent.starting_point import StartingPoint
 from likely.models.latent.vae_posteriors import FAMILIES, Diagonal
 from likely.models.latent.vae_priors import MixtureOf, StandardNormal
-from likely.nets import MLP, encoder_features, location_mean, location_natural, log_density_at, n_locations
-from likely.nets.heads import spread_locations
+from likely.nets import (
+    MLP,
+    ImageDecoder,
+    ImageEncoder,
+    encoder_features,
+    location_mean,
+    location_natural,
+    log_density_at,
+    n_locations,
+)
 from likely.runtime import float_dtype
 
 
@@ -28,7 +36,6 @@ class VAEParams(eqx.Module):
     holes : (n_first, d) what an unobserved cell adds to the encoder's first layer; None if training rows were complete.
     log_scale : (r,) of the real columns.
     offset : (L,) mean features, subtracted from what the encoder reads; not trained.
-    base : (L,) added to the decoder's locations; None for a decoder whose own last layer has a bias for each.
     latent_prior : None for N(0, I), a mixture, or the pseudo-inputs (C, L) of a VampPrior.
     """
 
@@ -40,7 +47,6 @@ class VAEParams(eqx.Module):
     columns: Columns = eqx.field(static=True)
     n_latent: int = eqx.field(static=True)
     family: Any = eqx.field(static=True, default=Diagonal)
-    base: Float[Array, " L"] | None = None
     latent_prior: MixtureOf | Float[Array, "C L"] | None = None
 
     def recognise(self, x: Float[Array, "n d"], observed: Bool[Array, "n d"] | None) -> Float[Array, "n a"]:
@@ -65,25 +71,20 @@ class VAEParams(eqx.Module):
         weights = jnp.zeros(len(self.latent_prior), self.latent_prior.dtype)
         return MixtureOf(weights, self.posterior(self.encoder(self.latent_prior)))
 
-    def location(self, z: Float[Array, "*n k"]) -> Float[Array, "*n L"]:
-        """The columns' locations at z."""
-        out = self.decoder(z)
-        return out if self.base is None else out + jnp.expand_dims(self.base, tuple(range(out.ndim - 1)))
-
     def log_likelihood(
         self, x: Float[Array, "n d"], observed: Bool[Array, "n d"] | None, z: Float[Array, "n s k"]
     ) -> Float[Array, "n s"]:
         """log p(x | z) of the observed cells."""
         seen = None if observed is None else observed[:, None, :]
-        return log_density_at(self.columns, x[:, None, :], seen, self.location(z), self.log_scale)
+        return log_density_at(self.columns, x[:, None, :], seen, self.decoder(z), self.log_scale)
 
     def mean(self, z: Float[Array, "*n k"]) -> Float[Array, "*n D"]:
         """E[T(x) | z]."""
-        return location_mean(self.columns, self.location(z), self.log_scale)
+        return location_mean(self.columns, self.decoder(z), self.log_scale)
 
     def sample(self, key: Key[Array, ""], z: Float[Array, "*n k"]) -> Float[Array, "*n d"]:
         """x ~ p(x | z)."""
-        return self.columns.sample(key, location_natural(self.columns, self.location(z), self.log_scale))
+        return self.columns.sample(key, location_natural(self.columns, self.decoder(z), self.log_scale))
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,8 @@ class Design:
     posterior: str = "diagonal"
     prior: str = "normal"
     n_prior_components: int = 1
+    channels: tuple[int, ...] = ()
+    image_shape: tuple[int, ...] | None = None
     reads_holes: bool = False
 
 
@@ -104,8 +107,14 @@ def first_module(key: Key[Array, ""], columns: Columns, design: Design) -> VAEPa
     encoder_key, decoder_key = jax.random.split(key)
     n_cells, k, family = n_locations(columns), design.n_latent, FAMILIES[design.posterior]
     options: dict[str, Any] = {"activation": design.activation}
-    encoder = MLP(encoder_key, n_cells, family.n_answers(k), hidden=design.hidden, output_gain=0.1, **options)
-    decoder = MLP(decoder_key, k, n_cells, hidden=design.hidden[::-1], **options)
+    if design.channels:
+        options |= {"hidden": design.hidden, "channels": design.channels}
+        shape = cast(tuple[int, ...], design.image_shape)
+        encoder: Any = ImageEncoder(encoder_key, shape, family.n_answers(k), output_gain=0.1, **options)
+        decoder: Any = ImageDecoder(decoder_key, k, shape, **options)
+    else:
+        encoder = MLP(encoder_key, n_cells, family.n_answers(k), hidden=design.hidden, output_gain=0.1, **options)
+        decoder = MLP(decoder_key, k, n_cells, hidden=design.hidden[::-1], **options)
     module = assemble(encoder, decoder, columns, k, family, design.reads_holes)
     latent_prior = _first_prior(jax.random.fold_in(key, 1), design, n_cells)
     return eqx.tree_at(lambda m: m.latent_prior, module, latent_prior, is_leaf=lambda leaf: leaf is None)
@@ -127,31 +136,15 @@ def assemble(encoder: Any, decoder: Any, columns: Columns, n_latent: int, family
 
 
 @eqx.filter_jit
-def totals(
-    x: Float[Array, "n d"], observed: Bool[Array, "n d"] | None, weight: Float[Array, " n"], columns: Columns
-) -> tuple[Array, Array, Array]:
-    """Sums of statistics and features over rows, and the weight behind each column."""
-    seen = jnp.ones_like(x) if observed is None else observed.astype(x.dtype)
-    features = encoder_features(columns, x, observed)
-    return weight @ columns.statistics(x, observed), weight @ features, weight @ seen
-
-
-@eqx.filter_jit
 def centred_module(
-    statistics: Array, features: Array, seen: Array, build: Callable[..., VAEParams], key: Array, columns: Columns
+    start: StartingPoint, build: Callable[..., VAEParams], key: Key[Array, ""], columns: Columns
 ) -> VAEParams:
     """The module that `build(key, columns)` makes, its decoder starting at the columns' own means.
 
-    Training starts from `Independent`. The sums are those of `totals`.
+    Training starts from `Independent`.
     """
-    module = build(key, columns)
-    # half a row of each outcome keeps what was never seen possible
-    natural = columns.natural((statistics + 0.5) / (columns.spread(seen) + 1.0))
-    is_real = np.isin(columns.column_of, columns.real_places)
-    location = jnp.where(is_real, 0, natural)[~columns.is_quadratic]  # in standard units real means are 0
-    offset = features / jnp.maximum(spread_locations(columns, seen), 1)
-    bias = _bias if module.base is None else lambda m: m.base
-    return eqx.tree_at(lambda m: (bias(m), m.offset), module, (location, offset))
+    where = lambda m: (_bias(m.decoder), m.offset)  # noqa: E731
+    return eqx.tree_at(where, build(key, columns), (start.location, start.offset))
 
 
 def with_pseudo_inputs(module: VAEParams, x: Float[Array, "C d"], observed: Bool[Array, "C d"]) -> VAEParams:
@@ -160,8 +153,8 @@ def with_pseudo_inputs(module: VAEParams, x: Float[Array, "C d"], observed: Bool
     return eqx.tree_at(lambda m: m.latent_prior, module, features)
 
 
-def _bias(module: VAEParams) -> Array:
-    return module.decoder.layers[-1].bias
+def _bias(decoder: Any) -> Array:
+    return decoder.bias if isinstance(decoder, ImageDecoder) else decoder.layers[-1].bias
 
 
 def _first_prior(key: Array, design: Design, n_cells: int) -> MixtureOf | Array | None:

@@ -23,12 +23,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from likely.conditional import ConditionalParts
 from likely.evidence import Evidence
 from likely.model import FitRun, Model
+from likely.models.latent.starting_point import starting_point
 from likely.models.latent.vae_inference import codes, decoded, draw, draw_new, weigh_rows
-from likely.models.latent.vae_network import VAEParams, centred_module, totals
+from likely.models.latent.vae_network import VAEParams, centred_module
 from likely.nets import ACTIVATIONS
 from likely.objectives.elbo import elbo_loss, negative_elbo
 from likely.objectives.importance_weighted import importance_loss, negative_importance_bound
-from likely.runtime import BLOCK_ROWS, by_blocks, float_dtype, sum_blocks
+from likely.runtime import BLOCK_ROWS, by_blocks
 from likely.training import TrainingConfig, train
 from likely.training.optimisers import SCHEDULES
 
@@ -50,7 +51,6 @@ class Variational(Model):
         "averaging": [Interval(Real, 0, 1, closed="right"), None],
         "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
         "memory_budget": [AT_LEAST_ONE],
-        "beta_warmup": [Interval(Real, 0, None, closed="left")],
         "patience": [AT_LEAST_ONE, None],
         "validate_every": [AT_LEAST_ONE],
         "n_importance": [AT_LEAST_ONE],
@@ -68,15 +68,22 @@ class Variational(Model):
     def _init(self, key, columns):
         return self._build()(key, columns)
 
-    def _start(self, rows: np.ndarray, key: jax.Array) -> Any:
-        """The module that training starts from."""
-        sums = sum_blocks(partial(totals, columns=self.columns_), rows)
-        statistics, features, seen = (jnp.asarray(total, float_dtype()) for total in sums)
-        return centred_module(statistics, features, seen, self._build(), key, self.columns_)
+    def _start(self, build: Callable[..., Any], rows: np.ndarray, key: jax.Array) -> Any:
+        """The autoencoder that training starts from."""
+        return centred_module(starting_point(rows, self.columns_), build, key, self.columns_)
 
-    def _train(self, module: Any, objective: Any, validate: Any, rows: np.ndarray, key: jax.Array, run: FitRun) -> Any:
+    def _train(
+        self,
+        module: Any,
+        objective: Any,
+        validate: Any,
+        rows: np.ndarray,
+        key: jax.Array,
+        run: FitRun,
+        n_warmup_epochs: float,
+    ) -> Any:
         """The trained module. `objective` has warm-up steps, and `validate` is the loss of validation rows."""
-        n_warmup = math.ceil(self.beta_warmup * math.ceil(len(rows) / self.batch_size))
+        n_warmup = math.ceil(n_warmup_epochs * math.ceil(len(rows) / self.batch_size))
         patience = None if run.valid is None else self.patience
         result = train(
             module,
@@ -120,13 +127,19 @@ class Variational(Model):
 class Decoded(Variational):
     """Latents with one prior and one decoder, as `VAEParams` has them."""
 
+    _parameter_constraints: ClassVar[dict] = Variational._parameter_constraints | {
+        "n_samples": [AT_LEAST_ONE],
+        "n_importance_train": [AT_LEAST_ONE],
+        "beta": [Interval(Real, 0, None, closed="left")],
+        "beta_warmup": [Interval(Real, 0, None, closed="left")],
+    }
     params_: VAEParams
 
     def _learn(self, module: VAEParams, rows: np.ndarray, key: jax.Array, run: FitRun) -> VAEParams:
         """The module trained by the bound that the hyper-parameters name."""
         if self.n_importance_train == 1:
             objective = partial(negative_elbo, n_samples=self.n_samples, beta=self.beta)
-            return self._train(module, objective, partial(elbo_loss, n_samples=4), rows, key, run)
+            return self._train(module, objective, partial(elbo_loss, n_samples=4), rows, key, run, self.beta_warmup)
         if self.n_samples > 1:
             raise ValueError(
                 f"`n_samples` ({self.n_samples}) and `n_importance_train` ({self.n_importance_train}) cannot both be "
@@ -134,7 +147,7 @@ class Decoded(Variational):
             )
         objective = partial(negative_importance_bound, n_importance=self.n_importance_train, beta=self.beta)
         validate = partial(importance_loss, n_importance=self.n_importance_train)
-        return self._train(module, objective, validate, rows, key, run)
+        return self._train(module, objective, validate, rows, key, run, self.beta_warmup)
 
     def _evidence(self, rows, key):
         weighted = by_blocks(lambda x, observed: self._weigh(key, x, observed)[0][:2], rows)

@@ -1,0 +1,239 @@
+"""Deep latent Gaussian model: h_L = W_L z_L, h_l = F_l(h_{l+1}) + W_l z_l, z_l ~ N(0, I); columns at F_0(h_1).
+
+Rezende, Mohamed and Wierstra (2014). The noise z of all layers together is the latent, and the layers h are its
+decoder. The recognition model gives each layer's noise a Gaussian of its own whose precision is diagonal plus u uᵀ, or
+all of them one full Gaussian. Cost: that of a VAE with the same networks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+from sklearn.utils._param_validation import StrOptions
+
+from likely.columns import Columns
+from likely.model import FitRun
+from likely.models.latent.vae_network import VAEParams, assemble
+from likely.models.latent.vae_posteriors import Full, LowRank
+from likely.models.latent.variational import Decoded
+from likely.nets import MLP, n_locations
+from likely.runtime import float_dtype
+
+
+class LayeredDecoder(eqx.Module):
+    """Noise of all layers, the one nearest to the data first, to locations.
+
+    mixing : W_l, (k_l, k_l) each. between : F_l for l = 1, ..., L - 1. output : F_0.
+    """
+
+    mixing: tuple[Float[Array, "k k"], ...]
+    between: tuple[MLP, ...]
+    output: MLP
+
+    @property
+    def layers(self) -> tuple[Any, ...]:
+        """Of the last network, whose bias is that of the locations."""
+        return self.output.layers
+
+    def __call__(self, z: Float[Array, "*n k"]) -> Float[Array, "*n L"]:
+        """Locations, from the top layer down."""
+        return self.output(self.hidden(z)[0])
+
+    def hidden(self, z: Float[Array, "*n k"]) -> list[Array]:
+        """The layers h_1, ..., h_L."""
+        noise = _split(z, tuple(len(weight) for weight in self.mixing))
+        own = [part @ weight.T for part, weight in zip(noise, self.mixing, strict=True)]
+        above = [own[-1]]
+        for network, part in zip(reversed(self.between), reversed(own[:-1]), strict=True):
+            above.append(network(above[-1]) + part)
+        return above[::-1]
+
+
+class LayerGaussians(eqx.Module):
+    """q(z | x) as a product over layers."""
+
+    parts: tuple[LowRank, ...]
+    has_log_prob: ClassVar[bool] = True
+
+    @property
+    def mean(self) -> Float[Array, "n k"]:
+        """E[z | x]."""
+        return jnp.concatenate([part.mean for part in self.parts], axis=-1)
+
+    def sample(self, noise: Float[Array, "n s k"]) -> tuple[Float[Array, "n s k"], Float[Array, "n s"]]:
+        """Latents, and log q of them."""
+        drawn = [part.sample(own) for part, own in zip(self.parts, self._own(noise), strict=True)]
+        return jnp.concatenate([z for z, _ in drawn], axis=-1), _total([log_q for _, log_q in drawn])
+
+    def log_prob(self, z: Float[Array, "n s k"]) -> Float[Array, "n s"]:
+        """Log q(z), of each row's own latents."""
+        return _total([part.log_prob(own) for part, own in zip(self.parts, self._own(z), strict=True)])
+
+    def kl_to_standard_normal(self) -> Float[Array, " n"]:
+        """KL(q || N(0, I))."""
+        return _total([part.kl_to_standard_normal() for part in self.parts])
+
+    def _own(self, z: Array) -> list[Array]:
+        return _split(z, tuple(part.mean.shape[1] for part in self.parts))
+
+
+@dataclass(frozen=True)
+class LayerFamily:
+    """The family of `LayerGaussians` for layers of given sizes."""
+
+    sizes: tuple[int, ...]
+
+    def n_answers(self, k: int) -> int:
+        """Length of an answer."""
+        return LowRank.n_answers(k)
+
+    def of(self, answer: Float[Array, "n a"], k: int) -> LayerGaussians:
+        """The q that an answer stands for."""
+        answers = _split(answer, tuple(LowRank.n_answers(size) for size in self.sizes))
+        return LayerGaussians(tuple(LowRank.of(own, size) for own, size in zip(answers, self.sizes, strict=True)))
+
+
+def first_module(
+    key: Key[Array, ""],
+    columns: Columns,
+    sizes: tuple[int, ...],
+    hidden: tuple[int, ...],
+    activation: str,
+    posterior: str,
+    reads_holes: bool,
+) -> VAEParams:
+    """Networks before training; each layer adds its noise as it is."""
+    encoder_key, output_key, *keys = jax.random.split(key, len(sizes) + 1)
+    options: dict[str, Any] = {"hidden": hidden, "activation": activation}
+    between = tuple(MLP(k, above, below, **options) for k, (below, above) in zip(keys, pairwise(sizes), strict=True))
+    n_cells, n_latent = n_locations(columns), sum(sizes)
+    output = MLP(output_key, sizes[0], n_cells, hidden=hidden[::-1], activation=activation)
+    decoder = LayeredDecoder(tuple(jnp.eye(size, dtype=float_dtype()) for size in sizes), between, output)
+    family: Any = Full if posterior == "full" else LayerFamily(sizes)
+    encoder = MLP(encoder_key, n_cells, family.n_answers(n_latent), output_gain=0.1, **options)
+    return assemble(encoder, decoder, columns, n_latent, family, reads_holes)
+
+
+class DeepLatentGaussian(Decoded):
+    """Several layers of latents, each Gaussian given the one above.
+
+    Parameters
+    ----------
+    layers : sizes of the stochastic layers, the one nearest to the data first.
+    hidden : sizes of the hidden layers of the networks between them; those of the recognition network as well.
+        () makes all of them linear.
+    posterior : "low_rank", for each layer a Gaussian whose precision is diagonal plus u uᵀ; or "full", one Gaussian
+        over all layers, which also knows how they hang together.
+    activation, n_epochs, batch_size, learning_rate, schedule, warmup_steps, weight_decay, averaging, gradient_clip,
+        memory_budget, n_samples, n_importance_train, beta, beta_warmup, patience, validate_every, n_importance,
+        n_refine, schema, random_state : as in `likely.VAE`.
+
+    Examples
+    --------
+    >>> import likely
+    >>> digits = likely.datasets.load("digits")
+    >>> model = likely.DeepLatentGaussian((4, 2), hidden=(16,), n_epochs=5, n_importance=16, random_state=0)
+    >>> model.fit(digits.train).transform(digits.test).shape
+    (500, 6)
+    """
+
+    _parameter_constraints: ClassVar[dict] = Decoded._parameter_constraints | {
+        "layers": [tuple, list],
+        "posterior": [StrOptions({"low_rank", "full"})],
+    }
+
+    def __init__(
+        self,
+        layers: Any = (16, 8),
+        *,
+        hidden: Any = (200,),
+        activation: str = "gelu",
+        posterior: str = "low_rank",
+        n_epochs: int = 200,
+        batch_size: int = 100,
+        learning_rate: float = 3e-3,
+        schedule: str = "cosine",
+        warmup_steps: int = 0,
+        weight_decay: float = 0.1,
+        averaging: float | None = None,
+        gradient_clip: float | None = None,
+        memory_budget: int = 2 << 30,
+        n_samples: int = 1,
+        n_importance_train: int = 1,
+        beta: float = 1.0,
+        beta_warmup: float = 10.0,
+        patience: int | None = None,
+        validate_every: int = 1,
+        n_importance: int = 256,
+        n_refine: int = 30,
+        schema: Any = None,
+        random_state: Any = None,
+    ):
+        self.layers = layers
+        self.hidden = hidden
+        self.activation = activation
+        self.posterior = posterior
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.warmup_steps = warmup_steps
+        self.weight_decay = weight_decay
+        self.averaging = averaging
+        self.gradient_clip = gradient_clip
+        self.memory_budget = memory_budget
+        self.n_samples = n_samples
+        self.n_importance_train = n_importance_train
+        self.beta = beta
+        self.beta_warmup = beta_warmup
+        self.patience = patience
+        self.validate_every = validate_every
+        self.n_importance = n_importance
+        self.n_refine = n_refine
+        self.schema = schema
+        self.random_state = random_state
+
+    @property
+    def n_components(self) -> int:
+        """Number of latents, over all layers; setting it leaves one layer of that size."""
+        return sum(self.layers)
+
+    @n_components.setter
+    def n_components(self, size: int) -> None:
+        self.layers = (size,)
+
+    def _build(self):
+        return partial(
+            first_module,
+            sizes=self._sizes("layers"),
+            hidden=self._sizes("hidden"),
+            activation=self.activation,
+            posterior=self.posterior,
+            reads_holes=getattr(self, "reads_holes_", False),
+        )
+
+    def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> VAEParams:
+        self._sizes("hidden")
+        sizes = self._sizes("layers")
+        if not sizes:
+            raise ValueError("`layers` must hold the size of at least one layer, got none.")
+        self._warn_of_many(sizes[0], "layers")
+        self.reads_holes_ = bool(np.isnan(rows).any())
+        init_key, train_key = jax.random.split(key)
+        return self._learn(self._start(self._build(), rows, init_key), rows, train_key, run)
+
+
+def _split(array: Array, sizes: tuple[int, ...]) -> list[Array]:
+    return jnp.split(array, np.cumsum(sizes)[:-1], axis=-1)
+
+
+def _total(parts: list[Array]) -> Array:
+    return sum(parts[1:], start=parts[0])
