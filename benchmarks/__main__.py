@@ -30,6 +30,7 @@ NAMES = (
     "vae_pythae",
     "vae_binarized_mnist",
     "denoising",
+    "denoising",
     "pretraining",
     "debd",
     "scaling",
