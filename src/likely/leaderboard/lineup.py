@@ -1,4 +1,4 @@
-"""The line-up of a comparison when none is given: every registered model, at a size that suits the data.
+"""The line-up of a comparison when none is given: every model with a likelihood, at a size that suits the data.
 
 The sizes are for a first look within a minute on two cores, not for records. What they follow is in the functions; they
 were chosen on digits and wine, most of them by the evidence of validation rows.
@@ -16,7 +16,7 @@ from likely.datasets import Dataset
 def line_up(dataset: Dataset) -> dict[str, Any]:
     """Class name -> an unfitted model for these data, the base line first; without those that take other columns."""
     binary = set(dataset.schema.kinds) == {"binary"}
-    names = [entry.class_name for entry in registry.ENTRIES]
+    names = [entry.class_name for entry in registry.ENTRIES if entry.has_evidence]
     return {name: suited(name, dataset) for name in names if binary or not registry.model_class(name)._binary_only}
 
 
