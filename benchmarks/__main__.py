@@ -30,7 +30,6 @@ NAMES = (
     "vae_pythae",
     "vae_binarized_mnist",
     "denoising",
-    "denoising",
     "pretraining",
     "debd",
     "scaling",
