@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-import likely
 from likely import DeepLatentGaussian
 from tests.models.latent.deep_latent_checks import check_deep_weights, deep_case
 from tests.models.latent.vae_oracles import factor_log_prob, factor_rows
@@ -12,16 +11,6 @@ def test_evidence_of_linear_layers_is_factor_analysis(x64, global_random_seed, p
     module, *law = deep_case(global_random_seed, posterior)
     rows = factor_rows(global_random_seed, *law, 8)
     check_deep_weights(module, rows, factor_log_prob(rows, *law), global_random_seed)
-
-
-def test_a_row_through_every_method_and_back_from_a_file(tmp_path):
-    rows = likely.datasets.load("digits").train[:300]
-    model = DeepLatentGaussian((3, 2), hidden=(8,), posterior="full", n_epochs=1, n_importance=16, random_state=0)
-    model.fit(rows)
-    assert model.n_components == 5
-    assert model.transform(rows).shape == (300, 5)
-    model.save(tmp_path / "model.likely")
-    np.testing.assert_array_equal(likely.load(tmp_path / "model.likely").score_samples(rows), model.score_samples(rows))
 
 
 @pytest.mark.parametrize(

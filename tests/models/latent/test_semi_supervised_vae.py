@@ -5,18 +5,18 @@ import pytest
 
 import likely
 from likely import SemiSupervisedVAE
+from likely.columns import Scaling
 from likely.objectives.semi_supervised import bounds_by_label, unlabelled_bound
 from tests.models.latent.deep_latent_checks import check_unlabelled_bound, labelled_case
 from tests.models.latent.vae_checks import check_evidence_by_quadrature
 
-SMALL = {"n_components": 2, "hidden": (), "n_epochs": 1, "n_importance": 2000, "random_state": 0}
-
 
 def fitted(rows, module):
-    """A model that holds the given module, in the rows' own units."""
-    model = SemiSupervisedVAE(**SMALL).fit(rows, np.arange(len(rows)) % 3)
-    model.scaling_ = type(model.scaling_)(np.zeros(rows.shape[1]), np.ones(rows.shape[1]))
-    model.params_ = module
+    """A model that holds the given module, in the rows' own units, as a fit would leave it."""
+    model = SemiSupervisedVAE(2, hidden=(), n_importance=2000)
+    model._read_new(rows)
+    model.scaling_ = Scaling(np.zeros(rows.shape[1]), np.ones(rows.shape[1]))
+    model.classes_, model.seed_, model.params_ = [0, 1, 2], 0, module
     return model
 
 
@@ -85,32 +85,34 @@ def digits():
 
 @pytest.fixture(scope="module")
 def learned(digits):
-    """Every tenth row has a label; some cells are unobserved."""
-    labels = np.array([str(label) for label in digits.labels["train"]], dtype=object)
+    """On digits 0 to 2: every tenth row has a label, and some cells are unobserved."""
+    kept = digits.labels["train"] < 3
+    labels = np.array([str(label) for label in digits.labels["train"][kept]], dtype=object)
     labels[np.arange(len(labels)) % 10 > 0] = None
-    rows = digits.train.copy()
+    rows = digits.train[kept]
     rows[::7, ::5] = np.nan
-    hyper = {"hidden": (64,), "n_epochs": 60, "label_warmup": 20, "n_importance": 16, "n_refine": 2}
+    hyper = {"hidden": (16,), "batch_size": 20, "n_epochs": 60, "label_warmup": 20, "n_importance": 16, "n_refine": 0}
     return SemiSupervisedVAE(4, **hyper, random_state=0).fit(rows, labels)
 
 
 def test_learns_from_few_labels(learned, digits):
-    """A hundred labels: a logistic regression on them alone gets 0.82 of the test rows."""
-    truth = digits.labels["test"].astype(str)
-    assert learned.accuracy(digits.test, truth) > 0.75
-    assert set(learned.predict(digits.test[:50])) <= set(map(str, range(10)))
-    np.testing.assert_allclose(learned.predict_proba(digits.test[:9]).sum(axis=1), 1, rtol=1e-5)
+    """About 30 labels."""
+    kept = digits.labels["test"] < 3
+    rows, truth = digits.test[kept], digits.labels["test"][kept].astype(str)
+    assert learned.accuracy(rows, truth) > 0.85
+    np.testing.assert_array_equal((learned.predict(rows) == truth).mean(), learned.accuracy(rows, truth))
+    np.testing.assert_allclose(learned.predict_proba(rows).sum(axis=1), 1, rtol=1e-5)
 
 
 def test_keeps_the_contract(learned, digits, tmp_path):
     rows = digits.test[:20].copy()
-    rows[::2, ::3] = np.nan
+    rows[:, ::3] = np.nan  # in every row: one program for all
     rows[0] = np.nan
     assert learned.evidence(rows).kind == "lower"
     assert set(np.unique(learned.impute(rows))) <= {0.0, 1.0}
     assert learned.transform(rows).shape == (20, 4)
     assert learned.denoise(rows).shape == rows.shape
-    assert learned.sample(3).shape == learned.sample_class("7", 3).shape == (3, 64)
+    assert learned.sample(3).shape == learned.sample_class("2", 3).shape == (3, 64)
     with pytest.raises(AttributeError, match="SemiSupervisedVAE has no inverse_transform: a row is made of its code"):
         learned.inverse_transform(np.zeros((1, 4)))
     learned.save(tmp_path / "model.likely")
@@ -121,7 +123,7 @@ def test_keeps_the_contract(learned, digits, tmp_path):
 
 
 def test_labels_that_fit_did_not_see_are_named(learned, digits):
-    with pytest.raises(ValueError, match=r"no training row has the label 'x': the labels are '0', '1'"):
+    with pytest.raises(ValueError, match=r"no training row has the label 'x': the labels are '0', '1', '2'"):
         learned.sample_class("x")
     with pytest.raises(ValueError, match="no training row has the label 'eleven'"):
         learned.accuracy(digits.test[:1], ["eleven"])

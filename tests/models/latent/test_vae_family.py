@@ -1,3 +1,5 @@
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,7 +11,13 @@ import likely
 from likely import VAE
 from likely.models.latent.vae_posteriors import FAMILIES
 from likely.objectives.elbo import elbo, log_importance_weights
-from likely.objectives.importance_weighted import doubly_reparameterised, importance_bound_of, negative_importance_bound
+from likely.objectives.importance_weighted import (
+    doubly_reparameterised,
+    importance_bound,
+    importance_bound_of,
+    negative_importance_bound,
+)
+from likely.training import Batch
 from tests.models.latent.vae_family_checks import (
     K,
     answers,
@@ -31,28 +39,32 @@ def test_log_q_by_the_jacobian_and_by_dense_gaussians(x64, global_random_seed, n
     family, answer = FAMILIES[name], answers(name, global_random_seed)
     noise = jnp.asarray(np.random.RandomState(global_random_seed).normal(size=(4, 1, K)))
     z, root = check_density(lambda a, e: family.of(a, K).sample(e), answer, noise)
-    q = family.of(answer, K)
+    q, log_q, kl = jax.jit(partial(_asked, family))(answer, jnp.asarray(z))
     if name == "planar":
-        assert q.kl_to_standard_normal() is None
-        assert not q.has_log_prob
+        assert kl is log_q is None
         return
     for row in range(4):
         mean, covariance = np.asarray(q.mean[row]), root[row] @ root[row].T
         dense = stats.multivariate_normal(mean, covariance).logpdf(z[row, 0])
-        np.testing.assert_allclose(q.log_prob(jnp.asarray(z))[row, 0], dense, rtol=1e-9)
-        kl = 0.5 * (np.trace(covariance) + mean @ mean - K - np.linalg.slogdet(covariance)[1])
-        np.testing.assert_allclose(q.kl_to_standard_normal()[row], kl, rtol=1e-9)
+        np.testing.assert_allclose(log_q[row, 0], dense, rtol=1e-9)
+        expected = 0.5 * (np.trace(covariance) + mean @ mean - K - np.linalg.slogdet(covariance)[1])
+        np.testing.assert_allclose(kl[row], expected, rtol=1e-9)
         if name == "low_rank":
             u = np.asarray(q.u[row])
             expected = np.diag(np.exp(-2 * np.asarray(q.log_std[row]))) + np.outer(u, u)
             np.testing.assert_allclose(np.linalg.inv(covariance), expected, rtol=1e-8)
 
 
+def _asked(family, answer, z):
+    q = family.of(answer, K)
+    return q, q.log_prob(z) if q.has_log_prob else None, q.kl_to_standard_normal()
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_an_answer_of_zeros_is_the_standard_normal(x64, name):
     family = FAMILIES[name]
     noise = jnp.asarray(np.random.RandomState(0).normal(size=(1, 5, K)))
-    z, log_q = family.of(jnp.zeros((1, family.n_answers(K))), K).sample(noise)
+    z, log_q = jax.jit(lambda a, e: family.of(a, K).sample(e))(np.zeros((1, family.n_answers(K))), noise)
     np.testing.assert_allclose(z, noise)
     np.testing.assert_allclose(log_q[0], stats.norm.logpdf(noise[0]).sum(axis=1), rtol=1e-12)
 
@@ -83,8 +95,10 @@ def test_weights_of_every_posterior_and_prior_average_to_the_evidence(x64, globa
 def test_samples_of_a_mixture_prior_have_its_moments(x64, global_random_seed):
     module, _ = linear_family_case(global_random_seed, "full", "mixture")
     prior = module.prior()
-    z = np.asarray(prior.sample(jax.random.key(global_random_seed), 20_000, 2, jnp.float64))
-    weight, mean, std = np.asarray(jax.nn.softmax(prior.log_weight)), prior.q.mean, np.exp(prior.q.log_std)
+    draw = eqx.filter_jit(lambda prior, key: prior.sample(key, 20_000, 2, jnp.float64))
+    z = np.asarray(draw(prior, jax.random.key(global_random_seed)))
+    mean, std = np.asarray(prior.q.mean), np.exp(np.asarray(prior.q.log_std))
+    weight = np.exp(prior.log_weight) / np.exp(prior.log_weight).sum()
     expected = weight @ mean
     spread = weight @ (std**2 + mean**2) - expected**2
     assert (np.abs(z.mean(axis=0) - expected) < 5 * np.sqrt(spread / 20_000)).all()
@@ -141,15 +155,16 @@ def test_the_gradient_by_hand_has_less_noise(quadrature_case):
 
 
 def test_the_objective_of_one_sample_is_the_elbo():
-    from types import SimpleNamespace
-
     module, key = binary_case(0), jax.random.key(0)
-    batch = SimpleNamespace(x=jnp.ones((3, 5)), observed=None, weight=jnp.array([1.0, 1.0, 0.0]))
-    loss, (state, _) = negative_importance_bound(module, batch, key, None, n_importance=1)
-    noise = jax.random.normal(key, (3, 1, 1))
-    weights = importance_bound_of(module, batch.x, None, module.recognise(batch.x, None), noise)
-    np.testing.assert_allclose(loss, -weights[:2].mean(), rtol=1e-6)
-    assert state is None
+    batch = Batch(x=jnp.ones((3, 5)), observed=None, weight=jnp.array([1.0, 1.0, 0.0]))
+
+    @eqx.filter_jit
+    def both(module):
+        loss, _ = negative_importance_bound(module, batch, key, None, n_importance=1)
+        return loss, importance_bound(module, batch.x, None, jax.random.normal(key, (3, 1, 1)))
+
+    loss, weights = both(module)
+    np.testing.assert_allclose(loss, -np.asarray(weights)[:2].mean(), rtol=1e-6)
 
 
 # ------------------------------------------------------------------ the estimator
@@ -163,19 +178,20 @@ def digits():
     [
         {"posterior": "planar", "prior": "mixture"},
         {"posterior": "low_rank", "prior": "vamp", "n_importance_train": 3, "n_prior_components": 4},
-        {"posterior": "full", "channels": (4, 4)},
+        {"posterior": "full", "channels": (4,)},
     ],
     ids=["planar", "vamp", "convolutional"],
 )
-def test_variants_learn_save_and_fill_in(setting, digits, tmp_path):
-    rows = digits.train[:400].copy()
-    rows[::4, ::5] = np.nan
-    rows[1] = np.nan  # nothing observed: what is filled in is of the prior
-    model = VAE(**SMALL | {"schema": digits.schema, "n_refine": 2} | setting).fit(rows)
+def test_variants_learn_score_and_save(setting, digits, tmp_path):
+    rows = digits.train[:200].copy()
+    rows[np.arange(200), np.arange(200) % 64] = np.nan  # in every row: one program for all
+    model = VAE(**SMALL | {"schema": digits.schema, "n_refine": 0} | setting).fit(rows)
     assert np.isfinite(model.history_["loss"]).all()
-    assert set(np.unique(model.impute(rows[:8]))) <= {0.0, 1.0}
+    assert np.isfinite(model.score_samples(rows)).all()
     model.save(tmp_path / "model.likely")
-    np.testing.assert_array_equal(likely.load(tmp_path / "model.likely").score_samples(rows), model.score_samples(rows))
+    again = likely.load(tmp_path / "model.likely")
+    assert jax.tree.structure(again.params_) == jax.tree.structure(model.params_)
+    jax.tree.map(np.testing.assert_array_equal, again.params_, model.params_)
 
 
 def test_settings_that_do_not_go_together_are_named(digits):
@@ -190,13 +206,12 @@ def test_settings_that_do_not_go_together_are_named(digits):
 
 
 def test_more_latents_than_columns_are_warned_of():
-    with pytest.warns(UserWarning, match="5 latents are more than the 4 columns that they explain"):
+    """Warnings are errors here, so nothing is fitted."""
+    with pytest.raises(UserWarning, match="5 latents are more than the 4 columns that they explain"):
         VAE(**SMALL | {"n_components": 5}).fit(np.eye(4))
 
 
 def test_constant_columns_are_no_trouble():
     random = np.random.RandomState(0)
     rows = np.column_stack([random.normal(size=60), np.full(60, 7.0), random.normal(size=60)])
-    model = VAE(**SMALL).fit(rows)
-    assert np.isfinite(model.score_samples(rows)).all()
-    np.testing.assert_allclose(model.sample(50)[:, 1], 7.0, atol=5)
+    assert np.isfinite(VAE(**SMALL).fit(rows).score_samples(rows)).all()
