@@ -21,6 +21,7 @@ _HOMES = {
     "Column": "likely.schema",
     "Schema": "likely.schema",
     "SchemaError": "likely.schema",
+    "SequenceModel": "likely.sequence_model",
     "Evidence": "likely.evidence",
     "EvidenceWarning": "likely.budget",
     "IncomparableError": "likely.evidence",
@@ -48,7 +49,7 @@ _HOMES = {
     "pretrain": "likely.models.prediction.pretraining",
     "Stack": "likely.models.prediction.pretraining",
     "RBMClassifier": "likely.models.energy.labelled",
-} | {entry.class_name: entry.module for entry in (*registry.ENTRIES, *registry.PREDICTORS)}
+} | {entry.class_name: entry.module for entry in (*registry.ENTRIES, *registry.PREDICTORS, *registry.LANGUAGE)}
 
 _PACKAGES = ("columns", "datasets", "gradients", "montecarlo", "nets", "objectives", "training")
 

@@ -61,7 +61,7 @@ class _offered:
             return MethodType(self.function, model)
         default = "it means nothing for this model"
         why = owner._why_not.get(self.verb, (self.hook == "_evidence" and owner._no_evidence) or default).rstrip(".")
-        others = ", ".join(registry.models_that_can(self.verb))
+        others = ", ".join(registry.models_that_can(self.verb, owner.__name__))
         raise AttributeError(f"{owner.__name__} has no {self.verb}: {why}. Models that have it: {others}.")
 
 
@@ -336,7 +336,10 @@ def load(path: Any) -> Model:
 
 
 def _rebuild(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Model:
-    model = registry.model_class(meta["class"])(**{k: restore_value(v) for k, v in meta["parameters"].items()})
+    model_class: Any = registry.model_class(meta["class"])
+    if hasattr(model_class, "_rebuild"):  # models of text have neither schema nor columns
+        return model_class._rebuild(arrays, meta)
+    model = model_class(**{k: restore_value(v) for k, v in meta["parameters"].items()})
     for name, value in meta["learned"].items():
         setattr(model, name, restore_value(value))
     model.schema_ = Schema.from_json(meta["schema"])

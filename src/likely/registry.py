@@ -152,15 +152,26 @@ PREDICTORS: tuple[Entry, ...] = (
     ),
 )
 
+# Models of text: a row is a sentence, so they keep the contract of `likely.SequenceModel`, not that of tables.
+LANGUAGE: tuple[Entry, ...] = (
+    Entry(
+        "NGram",
+        "likely.models.language.ngram",
+        "language",
+        "n-grams with any smoothing, Kneser-Ney to Katz",
+        hooks=(*_DENSITY, "_condition"),
+    ),
+)
+
 
 def find(name: str) -> Entry:
-    """The entry of a model, by class name or command-line name, whatever the case."""
-    for entry in ENTRIES:
-        if name.lower() == entry.name:
-            return entry
-    near = difflib.get_close_matches(name.lower(), [entry.name for entry in ENTRIES], n=1)
+    """The entry of a model, of tables or of text, by class name or command-line name, whatever the case."""
+    known = {entry.name: entry for entry in (*ENTRIES, *LANGUAGE)}
+    if name.lower() in known:
+        return known[name.lower()]
+    near = difflib.get_close_matches(name.lower(), known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"there is no model {name!r}.{hint} Models: {', '.join(e.name for e in ENTRIES)}.")
+    raise ValueError(f"there is no model {name!r}.{hint} Models: {', '.join(known)}.")
 
 
 def model_class(name: str) -> type[Model]:
@@ -169,6 +180,7 @@ def model_class(name: str) -> type[Model]:
     return getattr(importlib.import_module(entry.module), entry.class_name)
 
 
-def models_that_can(verb: str) -> list[str]:
-    """Class names of the models that offer a method such as "transform"."""
-    return [entry.class_name for entry in ENTRIES if verb in entry.offers]
+def models_that_can(verb: str, like: str = "") -> list[str]:
+    """Class names of the models that offer a method such as "transform", of tables, or of text if `like` is."""
+    kin = LANGUAGE if any(entry.class_name == like for entry in LANGUAGE) else ENTRIES
+    return [entry.class_name for entry in kin if verb in entry.offers]

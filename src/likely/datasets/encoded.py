@@ -15,6 +15,7 @@ import numpy as np
 
 from likely.datasets.vocabulary import END_ID, GAP_ID, UNKNOWN_ID, Vocabulary
 
+_BLOCK = 1 << 16  # tokens looked at in one go
 CONVENTION = "counting every token and </s>, not <s>"
 
 
@@ -68,7 +69,7 @@ class Encoded:
 
     def where(self, token_id: int) -> np.ndarray:
         """Places of a token, found block by block."""
-        step = 1 << 22
+        step = _BLOCK
         starts = range(0, len(self.tokens), step)
         return np.concatenate(
             [np.flatnonzero(self.tokens[start : start + step] == token_id) + start for start in starts]
@@ -83,7 +84,7 @@ class Encoded:
     @property
     def only_unknown(self) -> bool:
         """Whether there is no token but `<unk>`, `</s>` and gaps."""
-        step = 1 << 22
+        step = _BLOCK
         return not any((self.tokens[s : s + step] > END_ID).any() for s in range(0, len(self.tokens), step))
 
     def fingerprint(self) -> str:
@@ -92,7 +93,7 @@ class Encoded:
 
         digest = sha256("\n".join(self.vocabulary.tokens).encode())
         digest.update(np.ascontiguousarray(self.offsets).data)
-        step = 1 << 22
+        step = _BLOCK
         for start in range(0, len(self.tokens), step):
             digest.update(np.ascontiguousarray(self.tokens[start : start + step]).data)
         return digest.hexdigest()[:16]

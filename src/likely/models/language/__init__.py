@@ -1,0 +1,1 @@
+"""Models of text: sentences of tokens, with exact evidence."""

@@ -1,0 +1,171 @@
+"""Look-up: log p(w | h) from a trie of n-grams and back-off weights, token by token, for whole texts.
+
+    p(w | h) = the entry hw if there is one, else b(h) p(w | h without its first word), b = 1 where h was not seen
+
+A text is read order by order: the entry of the k-gram that ends at a token is found among the children of the
+(k-1)-gram that ends at the token before. So a token costs one search for each order that matches, and one more.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from likely.datasets.encoded import Encoded
+from likely.datasets.vocabulary import BEGIN_ID
+
+_CHUNK = 1 << 15  # tokens that a thread scores at a time: what it notes of them stays in its cache
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """A model of n-grams with back-off; the trie is that of `Counts`.
+
+    Parameters
+    ----------
+    words, start, bounds : the trie.
+    log_prob : (n_entries,) log p of each entry's last word given the others.
+    log_backoff : (n_contexts,) log b of each entry below the highest order.
+    unseen : log b of contexts that were not seen: 0 unless the scores are no probabilities.
+    """
+
+    words: np.ndarray
+    start: np.ndarray
+    log_prob: np.ndarray
+    log_backoff: np.ndarray
+    bounds: tuple[int, ...]
+    unseen: float = 0.0
+
+    @property
+    def order(self) -> int:
+        """The highest order."""
+        return len(self.bounds) - 1
+
+    @property
+    def n_words(self) -> int:
+        """Size of the vocabulary."""
+        return self.bounds[1]
+
+    def check(self) -> None:
+        """Refuse a trie that would lead a search astray: what comes from a file may hold anything."""
+        n, contexts = len(self.words), len(self.start) - 1
+        bounds, start = np.array(self.bounds), self.start
+        sound = (
+            len(bounds) >= 2
+            and bounds[0] == 0
+            and bounds[1] >= 3
+            and (np.diff(bounds) >= 0).all()
+            and bounds[-1] == n == len(self.log_prob)
+            and contexts == len(self.log_backoff) == (bounds[-2] if len(bounds) > 2 else 0)
+            and start[0] == (bounds[1] if contexts else n)
+            and start[-1] == n
+            and (np.diff(start) >= 0).all()
+            and (self.words >= 0).all()
+            and (self.words < bounds[1]).all()
+        )
+        if not sound:
+            raise ValueError("the trie of n-grams is not sound.")
+
+    def score(self, tokens: np.ndarray, starts: np.ndarray, begin: int, out: np.ndarray) -> None:
+        """Log p of tokens into `out`; sentences begin at `starts`, after the token `begin`, or after nothing (-1)."""
+        trie = self.words, self.start, self.log_prob, self.log_backoff
+        _score(tokens, starts, begin, *trie, self.unseen, self.order, out)
+
+
+def score_tokens(tables: Tables, encoded: Encoded) -> np.ndarray:
+    """(n_tokens,) log p of every token given those before it in its sentence; NaN where it is not observed."""
+    out = np.empty(len(encoded.tokens))
+    n_parts = -(-len(encoded.tokens) // _CHUNK)
+    marks = np.searchsorted(encoded.offsets, np.arange(1, n_parts) * _CHUNK)
+    edges = np.unique([0, *marks.tolist(), len(encoded)]).tolist()
+
+    def part(first: int, last: int) -> None:
+        a, b = encoded.offsets[first], encoded.offsets[last]
+        starts = encoded.offsets[first:last] - a
+        tables.score(encoded.tokens[a:b], starts, BEGIN_ID, out[a:b])
+
+    with ThreadPoolExecutor(max(1, min(os.cpu_count() or 1, len(edges) - 1))) as pool:
+        list(pool.map(part, edges[:-1], edges[1:]))
+    return out
+
+
+def score_rows(tables: Tables, rows: np.ndarray) -> np.ndarray:
+    """(n,) log p of the last token of each row (n, length) given the others; -1 on the left pads a short history."""
+    tokens = np.ascontiguousarray(rows, np.int32).ravel()
+    out = np.empty(len(tokens))
+    tables.score(tokens, np.arange(0, len(tokens), rows.shape[1]), -1, out)
+    return out[rows.shape[1] - 1 :: rows.shape[1]]
+
+
+def next_probabilities(tables: Tables, history: Iterable[int]) -> np.ndarray:
+    """(n_words,) p of every token after a history, which begins with `<s>` where the sentence does."""
+    past = np.fromiter(history, np.int32)[-(tables.order - 1) :] if tables.order > 1 else np.zeros(0, np.int32)
+    out = np.exp(tables.log_prob[: tables.n_words])
+    _spread(past, tables.words, tables.start, tables.log_prob, tables.log_backoff, out)
+    return out
+
+
+@njit(nogil=True, cache=True)
+def _child(entry: Any, word: Any, words: Any, start: Any) -> Any:
+    """The entry of a context with one more word, -1 if there is none."""
+    low, high = start[entry], start[entry + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if words[middle] < word:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < start[entry + 1] and words[low] == word else -1
+
+
+@njit(nogil=True, cache=True)
+def _score(
+    tokens: Any, starts: Any, begin: int, words: Any, start: Any, log_prob: Any, log_backoff: Any, unseen: float,
+    order: int, out: Any,
+) -> None:  # fmt: skip
+    """Order by order over all tokens: the searches of one order do not wait for each other's memory."""
+    n = tokens.shape[0]
+    shorter = np.empty(n, np.int64)  # entry of the n-gram that ends at each token, -1 where there is none
+    longer = np.empty(n, np.int64)
+    first = np.zeros(n, np.bool_)
+    first[starts] = True
+    for t in range(n):
+        shorter[t] = tokens[t]
+        out[t] = log_prob[tokens[t]] if tokens[t] >= 0 else np.nan
+    for k in range(2, order + 1):
+        n_past = 0
+        for t in range(n):
+            if first[t]:
+                n_past, context = 1 if begin >= 0 else 0, begin if k == 2 else -1
+            else:
+                n_past, context = n_past + 1, shorter[t - 1]
+            longer[t] = -1
+            if context < 0:
+                out[t] += unseen if n_past >= k - 1 else 0.0
+            else:
+                # an n-gram is there only if it is there without its first word
+                entry = _child(context, tokens[t], words, start) if shorter[t] >= 0 else -1
+                longer[t] = entry
+                out[t] = log_prob[entry] if entry >= 0 else out[t] + log_backoff[context]
+        shorter, longer = longer, shorter
+
+
+@njit(nogil=True, cache=True)
+def _spread(past: Any, words: Any, start: Any, log_prob: Any, log_backoff: Any, out: Any) -> None:
+    """From p(w) to p(w | past): each longer context scales what is below it and sets its own children."""
+    n = past.shape[0]
+    for length in range(1, n + 1):
+        entry: Any = np.int64(past[n - length])
+        for t in range(n - length + 1, n):
+            entry = _child(entry, past[t], words, start) if entry >= 0 else -1
+        if entry < 0:
+            return
+        out *= np.exp(log_backoff[entry])
+        for i in range(start[entry], start[entry + 1]):
+            out[words[i]] = np.exp(log_prob[i])
