@@ -29,6 +29,7 @@ NAMES = (
     "mixture_bernoulli",
     "vae_pythae",
     "vae_binarized_mnist",
+    "discrete_vae",
     "denoising",
     "pretraining",
     "debd",

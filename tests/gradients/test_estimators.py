@@ -154,6 +154,12 @@ def test_perturbed_given_the_draw_follows_the_perturbed(x64, family, global_rand
     check_perturbed_given(family, global_random_seed)
 
 
+def test_cold_relaxed_draw_is_the_one_hot_vector_of_the_argmax():
+    hard, soft = GumbelSoftmax(1e-4).draw(jax.random.key(0), Categorical(), jnp.zeros((5, 3)), 20, 0)
+    np.testing.assert_allclose(soft, hard, atol=1e-6)
+    np.testing.assert_array_equal(hard.sum(axis=-1), 1)
+
+
 # ------------------------------------------------------------------ state, and errors
 def test_running_mean_learns_the_mean(x64):
     state = ScoreFunction("running_mean").start(jax.random.key(0))
