@@ -46,6 +46,7 @@ _HOMES = {
     "beta_vae_score": "likely.models.latent.disentanglement",
     "classifier_test": "likely.montecarlo.two_sample",
     "mmd_test": "likely.montecarlo.two_sample",
+    "gradient_flow": "likely.models.language.gradient_flow",
     "pretrain": "likely.models.prediction.pretraining",
     "Stack": "likely.models.prediction.pretraining",
     "RBMClassifier": "likely.models.energy.labelled",

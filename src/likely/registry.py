@@ -161,6 +161,13 @@ LANGUAGE: tuple[Entry, ...] = (
         "n-grams with any smoothing, Kneser-Ney to Katz",
         hooks=(*_DENSITY, "_condition"),
     ),
+    Entry(
+        "RecurrentLM",
+        "likely.models.language.recurrent_lm",
+        "language",
+        "recurrent cells along text, LSTM to GRU",
+        hooks=_DENSITY,
+    ),
 )
 
 

@@ -10,7 +10,10 @@ from likely import registry
 from likely.datasets import CONVENTION, Corpus, DataError
 
 # Hyper-parameters that make a model small; a model that is not named here is used with its defaults.
-SMALL: dict[str, dict] = {"NGram": {"order": 3}}
+SMALL: dict[str, dict] = {
+    "NGram": {"order": 3},
+    "RecurrentLM": {"layers": (6,), "length": 4, "n_streams": 2, "n_epochs": 5},
+}
 NAMES = [entry.class_name for entry in registry.LANGUAGE]
 TRAIN = ["the dog ran away", "the cat ran away", "", "the dog sleeps", "a dog saw the cat", "the cat sleeps"] * 3
 TEST = ["the cat saw a dog", "", "new words here", "the dog"]

@@ -87,6 +87,7 @@ class Feed:
     batch_size : rows a step, None for all.
     aligned : None, or a number of epochs at whose multiples a span must end.
     words : the key's words; with the epoch they determine the order.
+    shuffle : False leaves the rows in theirs.
     """
 
     def __init__(
@@ -100,11 +101,12 @@ class Feed:
         aligned: int | None,
         words: Sequence[int],
         mesh: Mesh | None,
+        shuffle: bool = True,
     ) -> None:
         n_rows = len(check_rows(rows))
         self.batch_size = min(batch_size or n_rows, n_rows)
         self.blocks = Blocks(rows, dtype, budget, self.batch_size)
-        self.n_epochs, self.words, self.mesh = n_epochs, tuple(words), mesh
+        self.n_epochs, self.words, self.mesh, self.shuffle = n_epochs, tuple(words), mesh, shuffle
         self.steps = [math.ceil(self.blocks.n_rows(block) / self.batch_size) for block in range(self.blocks.n_blocks)]
         self.steps_per_epoch = sum(self.steps)
         # one step takes all: no order is needed, and no copy of the rows
@@ -127,7 +129,7 @@ class Feed:
             count = min(self.epochs_per_span, self.n_epochs - epoch)
             return Span(epoch, count, 0, count * self.steps_per_epoch, True)
         epoch, place = divmod(index, self.blocks.n_blocks)
-        block = int(self._random(epoch, 0).permutation(self.blocks.n_blocks)[place])
+        block = int(self._random(epoch, 0).permutation(self.blocks.n_blocks)[place]) if self.shuffle else place
         return Span(epoch, 1, block, self.steps[block], place == self.blocks.n_blocks - 1)
 
     def data(self, span: Span) -> Batch:
@@ -146,7 +148,8 @@ class Feed:
             return place(np.zeros((1, 1), dtype=np.int32), self.mesh)
         n_rows = self.blocks.n_rows(span.block)
         epochs = range(span.epoch, span.epoch + span.n_epochs)
-        parts = [deal(self._random(epoch, 1 + span.block), n_rows, self.batch_size) for epoch in epochs]
+        randoms = [self._random(epoch, 1 + span.block) if self.shuffle else None for epoch in epochs]
+        parts = [deal(random, n_rows, self.batch_size) for random in randoms]
         dealt = np.concatenate(parts)
         width = dealt.shape[1] if self.mesh is None else -(-dealt.shape[1] // self.mesh.size) * self.mesh.size
         order = np.full((self.epochs_per_span * max(self.steps), width), -1, dtype=np.int32)
@@ -157,8 +160,10 @@ class Feed:
         return np.random.default_rng([*self.words, epoch, stream])
 
 
-def deal(random: np.random.Generator, n_rows: int, batch_size: int) -> np.ndarray:
+def deal(random: np.random.Generator | None, n_rows: int, batch_size: int) -> np.ndarray:
     """(steps, batch_size) a permutation of the rows, dealt evenly: no step is left with a handful of rows.
+
+    Without randomness their own order: then every step but the last is full, so that states can follow the rows.
 
     >>> deal(np.random.default_rng(0), 7, 3)
     array([[ 2,  4,  1],
@@ -166,6 +171,10 @@ def deal(random: np.random.Generator, n_rows: int, batch_size: int) -> np.ndarra
            [ 5,  0, -1]], dtype=int32)
     """
     steps = math.ceil(n_rows / batch_size)
+    if random is None:
+        order = np.full(steps * batch_size, -1, dtype=np.int32)
+        order[:n_rows] = np.arange(n_rows)
+        return order.reshape(steps, batch_size)
     shuffled = random.permutation(np.arange(n_rows, dtype=np.int32))
     each, over = divmod(n_rows, steps)
     order = np.full((steps, batch_size), -1, dtype=np.int32)

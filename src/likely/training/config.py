@@ -18,6 +18,7 @@ class TrainingConfig:
     ----------
     n_epochs : passes over the rows, at most.
     batch_size : rows a step; None means all of them. The rows of an epoch are dealt evenly to its steps.
+    shuffle : deal them in a new order each epoch; False keeps theirs, for objectives that carry a state along them.
     optimizer : one of "sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "lbfgs".
     learning_rate : None takes the optimiser's own default. For "lbfgs" it is the first step that the line search tries.
     schedule : "constant", or "cosine", "linear" (both down to 0), "exponential" (down to 1%) over the whole run.
@@ -41,6 +42,7 @@ class TrainingConfig:
 
     n_epochs: int = 100
     batch_size: int | None = 100
+    shuffle: bool = True
     optimizer: str = "adam"
     learning_rate: float | None = None
     schedule: str = "constant"
@@ -55,6 +57,8 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         _check_choice("optimizer", self.optimizer, OPTIMIZERS)
         _check_choice("schedule", self.schedule, SCHEDULES)
+        if not isinstance(self.shuffle, bool):
+            raise ValueError(f"`shuffle` must be True or False, got {self.shuffle!r}.")
         self._whole("n_epochs", 1)
         self._whole("batch_size", 1, optional=True)
         self._whole("warmup_steps", 0)

@@ -91,6 +91,7 @@ def make_plan(
         aligned=None if validate is None else config.validate_every,
         words=np.asarray(jax.random.key_data(key)).ravel().tolist(),
         mesh=mesh,
+        shuffle=config.shuffle,
     )
     names, sum_dtype = outline(module, objective, feed, key, state)
     arrays, static = split((rest, objective, comparable(project)))
