@@ -40,6 +40,8 @@ NAMES = (
     "ais_torch",
     "nce",
     "imputation",
+    "lstm",
+    "nce_softmax",
 )
 
 
