@@ -22,18 +22,18 @@ from tests.models.latent.discrete_checks import (
     split,
 )
 
-KINDS = [{"n_categories": 2, "n_upper": 0}, {"n_categories": 2}, {"n_categories": 3}]
+KINDS = pytest.mark.parametrize("kind", [{}, {"n_categories": 3, "n_upper": 0}], ids=["two layers", "categories"])
 SMALL = {"n_components": 2, "hidden": (4,), "n_epochs": 1, "random_state": 0}
 ROWS = (np.random.default_rng(0).random((60, 4)) < 0.4).astype(float)
 
 
 # ------------------------------------------------------------------ against loops over every latent
-@pytest.mark.parametrize("kind", KINDS, ids=["bits", "two layers", "categories"])
+@KINDS
 def test_evidence_is_the_sum_over_all_latents(x64, kind, global_random_seed):
     check_log_prob(log_prob, case(global_random_seed, **kind), all_rows()[::5])
 
 
-@pytest.mark.parametrize("kind", KINDS[1:], ids=["two layers", "categories"])
+@KINDS
 def test_enumerated_bound_is_that_of_loops(x64, kind, global_random_seed):
     module, rows = case(global_random_seed, **kind), all_rows(with_holes=False)[[0, 6, 13]]
     batch = batch_of(rows)

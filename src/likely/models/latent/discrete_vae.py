@@ -79,7 +79,7 @@ class DiscreteVAE(Variational):
     --------
     >>> import likely
     >>> digits = likely.datasets.load("digits")
-    >>> model = likely.DiscreteVAE(8, hidden=(32,), n_epochs=20, random_state=0).fit(digits.train)
+    >>> model = likely.DiscreteVAE(6, hidden=(), n_epochs=5, random_state=0).fit(digits.train)
     >>> model.evidence(digits.test).kind
     'exact'
     """
