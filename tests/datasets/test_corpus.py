@@ -80,6 +80,40 @@ def test_gaps_are_minus_one_and_are_not_counted():
     assert encoded.gaps.tolist() == [1, 3, 4]
 
 
+def test_the_compiled_loop_finds_the_same_tokens(monkeypatch):
+    lines = [
+        "the dog\tran  away",
+        "",
+        "é 日本 new",
+        "a\xa0b\u3000c d\x1ce",
+        " the\x0bend ",
+        "<unk> the",
+        "line\nbreak",
+    ] * 3
+    vocabulary = Corpus(["the dog é 日本 a b c d e end break"]).vocabulary()
+    for some in (lines, [line for line in lines if "\xa0" not in line]):
+        expected = Corpus(some).encode(vocabulary)
+        assert (vocabulary.fast("\n".join(some)) is None) == (some is lines)
+        with monkeypatch.context() as patch:
+            patch.setattr("likely.datasets.corpus._MUCH", 0)
+            patch.setattr("likely.datasets.corpus._SENTENCES", 4)
+            found = Corpus(some).encode(vocabulary)
+            with pytest.raises(DataError, match="holds the token '</s>'"):
+                Corpus([*some, "a </s>"]).encode(vocabulary)
+        np.testing.assert_array_equal(found.tokens, expected.tokens)
+        np.testing.assert_array_equal(found.offsets, expected.offsets)
+
+
+def test_the_compiled_loop_knows_every_blank():
+    """Every character that `str.split` cuts at is either cut at, or left to it."""
+    vocabulary = Vocabulary(["a", "b"])
+    for code in [*range(1, 0x3100), 0xFEFF, 0x1F600]:
+        if code != 10:
+            found = vocabulary.fast(f"a{chr(code)}b")
+            n_tokens = len(f"a{chr(code)}b".split())
+            assert found is None if code > 127 and n_tokens == 2 else len(found[0]) == n_tokens + 1, hex(code)
+
+
 def test_large_text_lies_in_a_file_and_is_the_same():
     corpus = Corpus(TEXT * 2000)
     vocabulary = corpus.vocabulary()

@@ -7,7 +7,7 @@ import os
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,13 @@ import numpy as np
 
 from likely.datasets.encoded import CONVENTION, Encoded, Spill
 from likely.datasets.errors import DataError, DataNotFoundError
-from likely.datasets.vocabulary import BEGIN, BEGIN_ID, END, END_ID, Vocabulary
+from likely.datasets.vocabulary import BEGIN, BEGIN_ID, END, END_ID, SPECIAL, Vocabulary
 
 Tokenizer = str | Callable[[str], list[str]]
 TOKENIZERS = ("whitespace", "character")
 _BLOCK = 1 << 20  # bytes of a file at a time
 _SENTENCES = 4096  # of an iterable at a time
+_MUCH = 1 << 17  # characters of the first block from which the compiled loop is worth loading
 
 
 class Corpus:
@@ -103,13 +104,9 @@ class Corpus:
         vocabulary : from `vocabulary()`, of this corpus or of the one that a model was trained on.
         memory_budget : bytes.
         """
-        lookup = vocabulary.index.__getitem__
         with Spill(np.int32, memory_budget // 2) as tokens, Spill(np.int64, memory_budget // 2) as ends:
             ends.append(np.zeros(1, np.int64))
-            for block in self._blocks():
-                ids = np.fromiter(map(lookup, block), np.int32, len(block))
-                if (ids == BEGIN_ID).any():
-                    raise _reserved(BEGIN, self.name)
+            for ids in self._ids(vocabulary):
                 ends.append(np.flatnonzero(ids == END_ID) + (tokens.length + 1))
                 tokens.append(ids)
             if ends.length == 1:
@@ -128,18 +125,56 @@ class Corpus:
     # ------------------------------------------------------------------- blocks
     def _blocks(self) -> Iterator[list[Any]]:
         """Tokens of some sentences at a time, flat, each sentence closed by `</s>`."""
-        for texts in self._read():
-            joined = "\n".join(texts) if self.tokenizer == "whitespace" and _all_text(texts) else None
-            if joined is None:
-                yield [token for sentence in texts for token in self._cut(sentence)]
-                continue
-            if joined.count("\n") != len(texts) - 1:  # a sentence with line breaks inside
-                joined = "\n".join(text.replace("\n", " ") for text in texts)
-            block = joined.replace("\n", f" {END} ").split()  # all of it at the speed of C
-            block.append(END)
-            if block.count(END) != len(texts):
-                raise _reserved(END, self.name)
-            yield block
+        return map(self._tokens, self._read())
+
+    def _tokens(self, sentences: list[Any]) -> list[Any]:
+        text = self._joined(sentences)
+        if text is None:
+            return [token for sentence in sentences for token in self._cut(sentence)]
+        block = text.replace("\n", f" {END} ").split()  # all of it at the speed of C
+        block.append(END)
+        if block.count(END) != len(sentences):
+            raise _reserved(END, self.name)
+        return block
+
+    def _ids(self, vocabulary: Vocabulary) -> Iterator[np.ndarray]:
+        """Token ids of some sentences at a time: by the compiled loop where there is much text, else one by one."""
+        blocks = self._read()
+        first = next(blocks, [])
+        much = len(first) > 1 and len(self._joined(first) or "") > _MUCH
+        if not much:
+            yield from (self._looked_up(some, vocabulary) for some in chain([first] if first else [], blocks))
+            return
+        from likely.datasets.fast_tokens import in_threads
+
+        fast = vocabulary.fast
+
+        def encoded(sentences: list[Any]) -> np.ndarray:
+            text = self._joined(sentences)
+            found = None if text is None else fast(text)
+            if found is None:
+                return self._looked_up(sentences, vocabulary)
+            if found[1] >= 0:
+                raise _reserved(SPECIAL[found[1]], self.name)
+            return found[0]
+
+        yield from in_threads(encoded, chain([first], blocks))
+
+    def _looked_up(self, sentences: list[Any], vocabulary: Vocabulary) -> np.ndarray:
+        block = self._tokens(sentences)
+        ids = np.fromiter(map(vocabulary.index.__getitem__, block), np.int32, len(block))
+        if (ids == BEGIN_ID).any():
+            raise _reserved(BEGIN, self.name)
+        return ids
+
+    def _joined(self, sentences: list[Any]) -> str | None:
+        """The sentences as lines of one text, if they are texts to be cut at blanks."""
+        if self.tokenizer != "whitespace" or not all(type(sentence) is str for sentence in sentences):
+            return None
+        text = "\n".join(sentences)
+        if text.count("\n") != len(sentences) - 1:  # a sentence with line breaks inside
+            text = "\n".join(sentence.replace("\n", " ") for sentence in sentences)
+        return text
 
     def _cut(self, sentence: Any) -> list[Any]:
         """The tokens of one sentence, and `</s>`."""
@@ -216,10 +251,6 @@ def _cut_text(text: str, tokenizer: Tokenizer) -> list[str]:
     if isinstance(tokens, str) or not isinstance(tokens, Iterable):
         raise TypeError(f"the tokenizer must return a list of tokens, got {tokens!r}.")
     return list(tokens)
-
-
-def _all_text(texts: list[Any]) -> bool:
-    return all(type(text) is str for text in texts)
 
 
 def _check_source(sentences: Any) -> None:

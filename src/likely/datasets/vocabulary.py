@@ -83,6 +83,13 @@ class Vocabulary:
         """Number of each token: `<unk>`'s of any other, and -1 of None, which is a gap."""
         return _Index({None: GAP_ID} | {token: place for place, token in enumerate(self.tokens)})
 
+    @cached_property
+    def fast(self) -> Any:
+        """The same for blocks of text, compiled: see `likely.datasets.fast_tokens`."""
+        from likely.datasets.fast_tokens import FastTokens
+
+        return FastTokens(self)
+
     def ids(self, tokens: Iterable[str | None]) -> list[int]:
         """Numbers of tokens."""
         return list(map(self.index.__getitem__, tokens))

@@ -2,8 +2,9 @@
 
     p(w | h) = the entry hw if there is one, else b(h) p(w | h without its first word), b = 1 where h was not seen
 
-A text is read order by order: the entry of the k-gram that ends at a token is found among the children of the
-(k-1)-gram that ends at the token before. So a token costs one search for each order that matches, and one more.
+A text is read order by order: the entry of the k-gram that ends at a token is found by the entry of the (k-1)-gram that
+ends at the token before, and its own word, in a hash table. So a token costs one look into memory for each order that
+matches, and one more; and those of one order do not wait for each other, so that many are under way at a time.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from numba import njit
 from likely.datasets.encoded import Encoded
 from likely.datasets.vocabulary import BEGIN_ID
 
+_GOLDEN, _BY_20 = np.uint64(0x9E3779B97F4A7C15), np.uint64(20)
 _CHUNK = 1 << 15  # tokens that a thread scores at a time: what it notes of them stays in its cache
 
 
@@ -72,10 +75,18 @@ class Tables:
         if not sound:
             raise ValueError("the trie of n-grams is not sound.")
 
+    @cached_property
+    def slots(self) -> np.ndarray:
+        """(n_slots, 2) key and entry of every n-gram above the words: 20 to 40 bytes each."""
+        n_slots = 1 << (5 * len(self.words) // 4).bit_length()
+        slots = np.full((n_slots, 2), -1, np.int64)
+        _fill(self.words, self.start, self.n_words, slots)
+        return slots
+
     def score(self, tokens: np.ndarray, starts: np.ndarray, begin: int, out: np.ndarray) -> None:
         """Log p of tokens into `out`; sentences begin at `starts`, after the token `begin`, or after nothing (-1)."""
-        trie = self.words, self.start, self.log_prob, self.log_backoff
-        _score(tokens, starts, begin, *trie, self.unseen, self.order, out)
+        values = self.log_prob, self.log_backoff
+        _score(tokens, starts, begin, self.slots, self.n_words, *values, self.unseen, self.order, out)
 
 
 def score_tokens(tables: Tables, encoded: Encoded) -> np.ndarray:
@@ -84,6 +95,8 @@ def score_tokens(tables: Tables, encoded: Encoded) -> np.ndarray:
     n_parts = -(-len(encoded.tokens) // _CHUNK)
     marks = np.searchsorted(encoded.offsets, np.arange(1, n_parts) * _CHUNK)
     edges = np.unique([0, *marks.tolist(), len(encoded)]).tolist()
+
+    _ = tables.slots  # made once, before threads ask for it
 
     def part(first: int, last: int) -> None:
         a, b = encoded.offsets[first], encoded.offsets[last]
@@ -125,21 +138,38 @@ def _child(entry: Any, word: Any, words: Any, start: Any) -> Any:
 
 
 @njit(nogil=True, cache=True)
+def _slot(key: Any, slots: Any) -> Any:
+    """Where the search for a key begins: the high bits of a product are well mixed (Fibonacci hashing)."""
+    return np.int64((np.uint64(key) * _GOLDEN) >> _BY_20) & (slots.shape[0] - 1)
+
+
+@njit(nogil=True, cache=True)
+def _fill(words: Any, start: Any, n_words: int, slots: Any) -> None:
+    for context in range(start.shape[0] - 1):
+        for i in range(start[context], start[context + 1]):
+            key = np.int64(context) * n_words + words[i]
+            slot = _slot(key, slots)
+            while slots[slot, 1] >= 0:
+                slot = (slot + 1) & (slots.shape[0] - 1)
+            slots[slot, 0], slots[slot, 1] = key, i
+
+
+@njit(nogil=True, cache=True)
 def _score(
-    tokens: Any, starts: Any, begin: int, words: Any, start: Any, log_prob: Any, log_backoff: Any, unseen: float,
+    tokens: Any, starts: Any, begin: int, slots: Any, n_words: int, log_prob: Any, log_backoff: Any, unseen: float,
     order: int, out: Any,
 ) -> None:  # fmt: skip
-    """Order by order over all tokens: the searches of one order do not wait for each other's memory."""
     n = tokens.shape[0]
-    shorter = np.empty(n, np.int64)  # entry of the n-gram that ends at each token, -1 where there is none
-    longer = np.empty(n, np.int64)
+    shorter, longer = np.empty(n, np.int64), np.empty(n, np.int64)  # entry of the k-gram at each token, or -1
+    asked, contexts = np.empty(n, np.int64), np.empty(n, np.int64)  # tokens whose next order may be there
+    found_keys, found = np.empty(n, np.int64), np.empty(n, np.int64)
     first = np.zeros(n, np.bool_)
     first[starts] = True
     for t in range(n):
         shorter[t] = tokens[t]
         out[t] = log_prob[tokens[t]] if tokens[t] >= 0 else np.nan
     for k in range(2, order + 1):
-        n_past = 0
+        n_asked, n_past = 0, 0
         for t in range(n):
             if first[t]:
                 n_past, context = 1 if begin >= 0 else 0, begin if k == 2 else -1
@@ -148,11 +178,25 @@ def _score(
             longer[t] = -1
             if context < 0:
                 out[t] += unseen if n_past >= k - 1 else 0.0
+            elif shorter[t] < 0:  # an n-gram is there only if it is there without its first word
+                out[t] += log_backoff[context]
             else:
-                # an n-gram is there only if it is there without its first word
-                entry = _child(context, tokens[t], words, start) if shorter[t] >= 0 else -1
-                longer[t] = entry
-                out[t] = log_prob[entry] if entry >= 0 else out[t] + log_backoff[context]
+                asked[n_asked], contexts[n_asked] = t, context
+                n_asked += 1
+        for i in range(n_asked):  # only reads: the processor has many of them under way
+            slot = _slot(contexts[i] * n_words + tokens[asked[i]], slots)
+            found_keys[i], found[i] = slots[slot, 0], slots[slot, 1]
+        for i in range(n_asked):
+            t, key = asked[i], contexts[i] * n_words + tokens[asked[i]]
+            if found[i] >= 0 and found_keys[i] != key:
+                slot = _slot(key, slots)
+                while slots[slot, 1] >= 0 and slots[slot, 0] != key:
+                    slot = (slot + 1) & (slots.shape[0] - 1)
+                found[i] = slots[slot, 1]
+            longer[t] = found[i]
+        for i in range(n_asked):
+            t = asked[i]
+            out[t] = log_prob[found[i]] if found[i] >= 0 else out[t] + log_backoff[contexts[i]]
         shorter, longer = longer, shorter
 
 
