@@ -138,11 +138,9 @@ class DeepLatentGaussian(Decoded):
 
     Examples
     --------
-    >>> import likely
-    >>> digits = likely.datasets.load("digits")
-    >>> model = likely.DeepLatentGaussian((4, 2), hidden=(16,), n_epochs=5, n_importance=16, random_state=0)
-    >>> model.fit(digits.train).transform(digits.test).shape
-    (500, 6)
+    >>> model = DeepLatentGaussian((16, 8))
+    >>> model.n_components  # a code is the noise of all layers, the one nearest to the data first
+    24
     """
 
     _parameter_constraints: ClassVar[dict] = Decoded._parameter_constraints | {

@@ -60,12 +60,13 @@ class SemiSupervisedVAE(Variational):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_wine
-    >>> X, y = load_wine(return_X_y=True)
-    >>> few = np.where(np.arange(len(y)) % 9 == 0, y, -1)
-    >>> model = SemiSupervisedVAE(2, hidden=(32,), n_epochs=60, label_warmup=20, random_state=0).fit(X, few)
-    >>> model.accuracy(X, y) > 0.9
-    True
+    With 100 of the 1,000 labels of digits, 8 latents and hidden=(100,), it predicts 89% of the test rows (docs/vae.md).
+    Some labels it needs:
+
+    >>> SemiSupervisedVAE(1).fit([[0.0], [1.0], [1.0]], [-1, -1, 3])
+    Traceback (most recent call last):
+    ValueError: SemiSupervisedVAE needs labelled rows of at least two classes, but `y` has 1 class (3); rows labelled -1,
+    NaN or None count as unlabelled.
     """
 
     _parameter_constraints: ClassVar[dict] = Variational._parameter_constraints | {

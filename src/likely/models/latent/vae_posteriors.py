@@ -1,8 +1,8 @@
 """Families of q(z | x) for autoencoders, made of a recognition network's answer: z as a function of noise, and log q.
 
 An answer begins with a mean and a log standard deviation, k each; what follows moves q away from a diagonal Gaussian,
-and zeros leave it there. Cost of a sample: k operations for the diagonal, low-rank and planar families, k² for the full
-one; the answer has 2k, 3k, 2k + F(2k + 1) and 2k + k(k-1)/2 numbers.
+and zeros leave it there, or nearly. Cost of a sample: k operations for the diagonal, low-rank and planar families, k²
+for the full one; the answer has 2k, 3k, 2k + F(2k + 1) and 2k + k(k-1)/2 numbers.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from likely.objectives.elbo import kl_to_standard_normal
 # A q narrower or wider than this is an encoder's answer to a row unlike any it has seen.
 LOG_STD_LIMITS = (-10.0, 5.0)
 N_PLANAR = 4  # maps in a planar flow
+FIRST_U = 0.1  # length of u where the answer is zero
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
@@ -113,7 +114,9 @@ class LowRank(eqx.Module):
     @classmethod
     def of(cls, answer: Float[Array, "n a"], k: int) -> LowRank:
         """The q that an answer stands for."""
-        return cls(answer[:, :k], jnp.clip(answer[:, k : 2 * k], *LOG_STD_LIMITS), answer[:, 2 * k :])
+        # q depends on u uᵀ, so at u = 0 it would have no gradient, and u would stay there
+        u = answer[:, 2 * k :] + FIRST_U / math.sqrt(k)
+        return cls(answer[:, :k], jnp.clip(answer[:, k : 2 * k], *LOG_STD_LIMITS), u)
 
     def sample(self, noise: Float[Array, "n s k"]) -> tuple[Float[Array, "n s k"], Float[Array, "n s"]]:
         """Latents, and log q of them."""
