@@ -267,6 +267,8 @@ class Difference:
 
 
 def _stderr_of_rows(values: np.ndarray) -> float:
+    if not np.isfinite(values).all():  # rows of probability 0
+        return math.nan
     return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.inf
 
 

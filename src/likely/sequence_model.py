@@ -184,7 +184,8 @@ class SequenceModel(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
         n = int(counted.sum())
         if n == 0:
             raise ValueError("no token is counted: give text with known words, or count </s>.")
-        value = math.exp(min(700.0, -float(self._token_scores(encoded)[counted].mean())))
+        mean = float(self._token_scores(encoded)[counted].mean())
+        value = math.exp(-mean) if mean > -700 else math.inf
         share = 0.0 if not unknown else len(encoded.where(UNKNOWN_ID)) / n
         return Perplexity(value, n, share, convention(end, unknown))
 

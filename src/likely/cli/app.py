@@ -79,7 +79,7 @@ def start(
       likely impute m.likely holes.csv --out filled.csv
 
     Commands answer to --help with examples, and to --json for machines. DATA is a name from `likely datasets`, or a
-    .csv, .parquet, .npy, .npz, IDX or .amat file.
+    .csv, .parquet, .npy, .npz, IDX or .amat file; for models of text a file of sentences, one a line.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

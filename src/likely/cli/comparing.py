@@ -31,6 +31,7 @@ def compare(
       likely compare table.csv --models independent,mixture,vae --report table.html
       likely compare table.csv --kind zip=categorical --seed 1
       likely compare digits --no-report --json
+      likely compare wikitext2
     """
     from likely import registry
 

@@ -8,17 +8,20 @@ from typing import Annotated, Any
 
 import typer
 
-from likely.cli.options import Data, Force, Json, Kinds, Seed, load_data, parse_settings, print_json
+from likely.cli.options import Data, Force, Json, Kinds, Seed, load_table, parse_settings, print_json
 from likely.cli.output import check_output
 
 
 def fit(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Name of a model (see `likely models`).")],
     data: Data,
-    out: Annotated[Path, typer.Option("--out", help="Where the fitted model goes.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Where the fitted model goes; of text by default MODEL.likely.")
+    ] = None,
     settings: Annotated[
         list[str], typer.Option("--set", metavar="NAME=VALUE", help="A hyper-parameter; may be given several times.")
     ] = [],  # noqa: B006
+    order: Annotated[int | None, typer.Option("--order", help="Order of n-grams; short for --set order=N.")] = None,
     kind: Kinds = [],  # noqa: B006
     seed: Seed = 0,
     checkpoint: Annotated[Path | None, typer.Option("--checkpoint", help="Save the training's state here.")] = None,
@@ -34,15 +37,26 @@ def fit(
       likely fit vae table.csv --out vae.likely --set hidden=[200,200] --set activation=tanh
       likely fit rbm mnist --out rbm.likely --checkpoint rbm.checkpoint
       likely fit rbm mnist --out rbm.likely --checkpoint rbm.checkpoint --resume
+      likely fit ngram text.txt --order 5
     """
     from likely import registry
 
     entry = registry.find(model)
+    settings = settings if order is None else [*settings, f"order={order}"]
+    if entry in registry.LANGUAGE:
+        from likely.cli.text import fit_text
+
+        if kind or checkpoint is not None or resume:
+            raise ValueError(f"{entry.name} is a model of text, which has no columns and no checkpoints.")
+        fit_text(_build(entry.class_name, settings, seed), data, out, force, json)
+        return
+    if out is None:
+        raise ValueError("--out PATH is needed: where the fitted model goes.")
     check_output(out, force)
     _check_checkpoint(checkpoint, resume, force)
     unfitted = _build(entry.class_name, settings, seed)
     unfitted._check_resumable(checkpoint, None)
-    dataset = load_data(data, kind)
+    dataset = load_table(data, kind, entry.class_name)
     unfitted.set_params(schema=dataset.schema)
     start = time.perf_counter()
     fitted = unfitted.fit(dataset.train, valid=dataset.valid, **_resumption(checkpoint, resume))

@@ -23,11 +23,12 @@ def models(json: Json = False) -> None:
         print_json(
             [
                 {"name": e.name, "class": e.class_name, "family": e.family, "summary": e.summary, "offers": e.offers}
-                for e in registry.ENTRIES
+                for e in (*registry.ENTRIES, *registry.LANGUAGE)
             ]
         )
         return
-    rows = [(e.name, e.summary, *("✓" if verb in e.offers else "–" for verb in _VERBS)) for e in registry.ENTRIES]
+    entries = (*registry.ENTRIES, *registry.LANGUAGE)
+    rows = [(e.name, e.summary, *("✓" if verb in e.offers else "–" for verb in _VERBS)) for e in entries]
     _print_table(("model", "what it is", *_VERBS), rows)
 
 
@@ -54,6 +55,7 @@ def _print_table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> 
     from rich.table import Table
 
     table = Table(*headings, box=box.SIMPLE_HEAD, padding=(0, 1))
+    table.columns[0].no_wrap = True  # a name must be one that can be copied
     for row in rows:
         table.add_row(*row)
     Console().print(table)

@@ -77,6 +77,14 @@ def load_data(data: str, kinds: list[str]) -> Any:
     return load(data, **({"kinds": given} if given else {}))
 
 
+def load_table(data: str, kinds: list[str], model: str) -> Any:
+    """The same for a model of tables, which text is not."""
+    dataset = load_data(data, kinds)
+    if not hasattr(dataset, "schema"):
+        raise ValueError(f"{data} is text, and {model} is a model of tables: use a model of text, such as ngram.")
+    return dataset
+
+
 def check_part(part: str) -> None:
     """Refuse a part that data sets do not have."""
     if part not in PARTS:
@@ -88,7 +96,7 @@ def load_rows(data: str, part: str) -> Any:
     from likely.datasets import load, names, read
 
     if data.startswith("debd/") or any(info.name == data for info in names()):
-        return getattr(load(data), part)
+        return getattr(load_table(data, [], "this"), part)
     if Path(data).suffix or Path(data).exists():
         return read(data)
     return load(data)  # which says what names there are

@@ -9,6 +9,7 @@ import typer
 
 from likely.cli.options import Data, Force, Json, ModelFile, Part, check_part, load_rows, note, print_json
 from likely.cli.output import TABLES, as_table, check_output, check_rows_fit, table_bytes, write_rows
+from likely.cli.text import is_text_model, sample_text, score_text
 
 Out = Annotated[
     Path | None, typer.Option("--out", help="File for the rows: .csv, .parquet or .npy; without it CSV on stdout.")
@@ -34,10 +35,14 @@ def score(
       likely score digits.likely digits
       likely score table.likely new.csv --out scores.csv
       likely score table.likely new.csv --json
+      likely score ngram.likely text.txt
     """
     check_output(out, force, TABLES)
     check_part(part)
     model = _load(model_file)
+    if is_text_model(model):
+        score_text(model, data, part, out, json)
+        return
     evidence = model.evidence(load_rows(data, part))
     columns = {"log_p": evidence.values, "lower": evidence.lower, "upper": evidence.upper, "stderr": evidence.stderr}
     if out is not None:
@@ -63,6 +68,7 @@ def sample(
         typer.Option("--out", help="File: .csv, .parquet, .npy, or .png for pictures; without it CSV on stdout."),
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed; without it the model's own.")] = None,
+    prompt: Annotated[str | None, typer.Option("--prompt", help="How sentences begin, for models of text.")] = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -73,9 +79,17 @@ def sample(
       likely sample table.likely -n 1000 --out synthetic.csv
       likely sample digits.likely -n 64 --out digits.png
       likely sample table.likely -n 3 --json
+      likely sample ngram.likely --prompt "the"
     """
-    check_output(out, force, (*TABLES, ".png"))
+    check_output(out, force, (*TABLES, ".png", ".txt"))
     model = _load(model_file)
+    if is_text_model(model):
+        check_output(out, force, (".txt",))
+        sample_text(model, n, seed, prompt, out, json)
+        return
+    check_output(out, force, (*TABLES, ".png"))
+    if prompt is not None:
+        raise ValueError(f"--prompt is for models of text, and {type(model).__name__} is a model of tables.")
     check_rows_fit(out, model.schema_)
     _give(model, model.sample(n, random_state=seed), out, json)
 
@@ -125,6 +139,8 @@ def _transform(model_file: Path, data: str, verb: str, out: Path | None, part: s
     check_output(out, force, TABLES)
     check_part(part)
     model = _load(model_file)
+    if is_text_model(model):
+        raise ValueError(f"{verb} is for models of tables here; in Python, `model.impute` fills gaps in sentences.")
     check_rows_fit(out, model.schema_)
     method = _method(model, verb)
     _give(model, method(load_rows(data, part)), out, json)

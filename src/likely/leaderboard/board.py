@@ -13,14 +13,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from likely.datasets import CONVENTION, Dataset, TextDataset
 from likely.evidence import Difference, Evidence
-
-if TYPE_CHECKING:
-    from likely.datasets import Dataset
 
 LEVEL = 0.95  # of every interval that is shown
 
@@ -93,6 +91,11 @@ class Entry:
         return math.nan if self.evidence is None else self.evidence.bits_per_dimension
 
     @property
+    def perplexity(self) -> float:
+        """Exp of the negative log p(x) per observed cell, or per counted token of text."""
+        return math.nan if self.evidence is None or self.kind == "unavailable" else self.evidence.perplexity
+
+    @property
     def interval(self) -> tuple[float, float]:
         """95% interval of the difference to the best; infinite ends where a bound leaves it open."""
         return (math.nan, math.nan) if self.difference is None else self.difference.interval(LEVEL)
@@ -132,7 +135,7 @@ class Leaderboard:
     Parameters
     ----------
     entries : what was measured, in any order.
-    dataset : the data; with it `to_report` can draw.
+    dataset : the data, a table or text; with it `to_report` can draw.
     random_state : the seed of the comparison, which the report's draws use as well.
 
     Attributes
@@ -149,7 +152,7 @@ class Leaderboard:
     [(1, 'exact', 'best'), (2, 'bounded', 'open')]
     """
 
-    def __init__(self, entries: Iterable[Entry], dataset: Dataset | None = None, random_state: int = 0):
+    def __init__(self, entries: Iterable[Entry], dataset: Any = None, random_state: int = 0):
         given = list(entries)
         self.names = [entry.name for entry in given]
         self.dataset = dataset
@@ -187,19 +190,32 @@ class Leaderboard:
         return "data" if self.dataset is None else self.dataset.name
 
     @property
+    def is_text(self) -> bool:
+        """Whether a row is a sentence, and perplexity what people ask for."""
+        return isinstance(self.dataset, TextDataset)
+
+    @property
     def n_rows(self) -> int:
         """Test rows that were scored."""
         return max((len(e.evidence) for e in self.entries if e.evidence is not None), default=0)
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, for JSON."""
+        if self.is_text:
+            figures = [
+                entry.to_dict() | {"perplexity": None if math.isnan(entry.perplexity) else entry.perplexity}
+                for entry in self.entries
+            ]
+        else:
+            figures = [entry.to_dict() for entry in self.entries]
         return {
             "dataset": self.name,
             "n_test_rows": self.n_rows,
             "measure": self.measure,
             "random_state": self.random_state,
             "level": LEVEL,
-            "entries": [entry.to_dict() for entry in self.entries],
+            **({"convention": CONVENTION} if self.is_text else {}),
+            "entries": figures,
         }
 
     def to_report(self, path: str | os.PathLike[str]) -> None:
@@ -223,9 +239,9 @@ class Leaderboard:
         return as_html(self)
 
 
-def _common_measure(entries: list[Entry], dataset: Dataset | None) -> str:
+def _common_measure(entries: list[Entry], dataset: Any) -> str:
     found = Counter(e.evidence.measure for e in entries if e.evidence is not None)
-    if dataset is not None and (dataset.schema.measure in found or not found):
+    if isinstance(dataset, Dataset) and (dataset.schema.measure in found or not found):
         return dataset.schema.measure
     return found.most_common(1)[0][0] if found else "counting"
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likely.datasets import Dataset, load
+from likely import registry
+from likely.datasets import Dataset, TextDataset, load
 from likely.datasets.dataset import split_rows
 from likely.files import FileError
 from likely.leaderboard.board import Entry, Leaderboard
@@ -41,7 +42,7 @@ def compare(
     models : list of models or of their names ("rbm"), {name: model}, a single one of these, or None for a line-up of
         all registered models at sizes that suit the data. They are cloned, never changed.
     dataset : a `Dataset`, a name or path for `likely.datasets.load`, or rows (array, data frame), which are split
-        80 / 10 / 10.
+        80 / 10 / 10; or a `TextDataset`, for models of text.
     random_state : seed of the split, of the models that have none of their own, and of the report's draws.
     n_score_rows : score only so many test rows, drawn at random; None scores all.
     report : where to write the HTML report; None writes none.
@@ -61,10 +62,18 @@ def compare(
     seed = _check_seed(random_state)
     _check_report(report)
     data = as_dataset(dataset, seed)
-    contenders = _contenders(models, data, seed)
-    test = _some_rows(data.test, n_score_rows, seed)
+    options: dict[str, Any] = {}
+    if isinstance(data, TextDataset):
+        from likely.leaderboard.text import contest, some_sentences
+
+        _check_rows(n_score_rows)
+        meeting = contest(models, data, seed)
+        contenders: dict[str, Any] = meeting.models
+        options, test = {"vocabulary": meeting.vocabulary}, some_sentences(data.test, n_score_rows, seed)
+    else:
+        contenders, test = _contenders(models, data, seed), _some_rows(data.test, n_score_rows, seed)
     with open_watch(progress, data, list(contenders)) as watch:
-        entries = [measured(name, model, data, test, watch) for name, model in contenders.items()]
+        entries = [measured(name, model, data, test, watch, **options) for name, model in contenders.items()]
         board = Leaderboard(entries, replace(data, test=test), seed)
         if report is not None:
             watch.stage("report")
@@ -72,12 +81,12 @@ def compare(
     return board
 
 
-def measured(name: str, model: Model, data: Dataset, test: Any, watch: Watch) -> Entry:
+def measured(name: str, model: Model, data: Any, test: Any, watch: Watch, **options: Any) -> Entry:
     """Fit one model and measure its evidence; whatever fails is a reason on the entry, not an error."""
     watch.stage(name, "fit")
     entry = Entry(name)
     try:
-        fitted, spent = _timed(lambda: model.fit(data.train, valid=data.valid))
+        fitted, spent = _timed(lambda: model.fit(data.train, valid=data.valid, **options))
         entry = replace(entry, model=fitted, fit_seconds=spent, n_parameters=fitted.n_parameters_)
         watch.stage(name, "score")
         evidence, spent = _timed(lambda: fitted.evidence(test))
@@ -89,9 +98,9 @@ def measured(name: str, model: Model, data: Dataset, test: Any, watch: Watch) ->
     return entry
 
 
-def as_dataset(dataset: Any, seed: int = 0) -> Dataset:
-    """A data set from whatever `compare` takes."""
-    if isinstance(dataset, Dataset):
+def as_dataset(dataset: Any, seed: int = 0) -> Any:
+    """A data set, of a table or of text, from whatever `compare` takes."""
+    if isinstance(dataset, Dataset | TextDataset):
         return dataset
     if isinstance(dataset, str | os.PathLike):
         return load(dataset)
@@ -129,6 +138,9 @@ def _model(model: Any, data: Dataset) -> Model:
     from likely.model import Model
 
     if isinstance(model, str):
+        entry = registry.find(model)
+        if entry in registry.LANGUAGE:
+            raise ValueError(f"{data.name} is a table, and {entry.class_name} is a model of text.")
         return suited(model, data)
     if not isinstance(model, Model):
         known = f"{model.__name__}()" if isinstance(model, type) else "likely.Mixture(10) or 'mixture'"
@@ -171,13 +183,15 @@ def _prepared(model: Model, data: Dataset, seed: int) -> Model:
 
 
 def _some_rows(rows: Any, n: int | None, seed: int) -> Any:
-    if n is None:
-        return rows
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError(f"n_score_rows must be a positive integer or None, got {n!r}.")
-    if n >= len(rows):
+    _check_rows(n)
+    if n is None or n >= len(rows):
         return rows
     return take(rows, np.sort(np.random.RandomState(seed).permutation(len(rows))[:n]))
+
+
+def _check_rows(n: Any) -> None:
+    if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
+        raise ValueError(f"n_score_rows must be a positive integer or None, got {n!r}.")
 
 
 def _check_seed(random_state: Any) -> int:

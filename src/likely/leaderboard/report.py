@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from html import escape
 
+from likely.datasets import CONVENTION
 from likely.files import write_atomically
 from likely.leaderboard import charts
 from likely.leaderboard.board import Entry, Leaderboard
@@ -55,7 +56,10 @@ def _head(board: Leaderboard) -> str:
 
 def _about(board: Leaderboard) -> str:
     parts = [f"{board.n_rows:,} test rows"]
-    if board.dataset is not None:
+    if board.is_text:
+        best = "" if board.best is None else f"perplexity of the best {number(board.best.perplexity)}, {CONVENTION}"
+        parts = [f"{board.n_rows:,} test sentences", *([best] if best else [])]
+    elif board.dataset is not None:
         data, kinds = board.dataset, board.dataset.schema.kinds
         parts.append(f"trained on {len(data.train):,}, validated on {len(data.valid):,}")
         columns = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
@@ -66,9 +70,10 @@ def _about(board: Leaderboard) -> str:
 
 
 def _leaderboard(board: Leaderboard, colours: dict[str, str]) -> str:
+    per_cell = "perplexity" if board.is_text else "bits per<br>dimension"
     head = (
         "<tr><th></th><th>model</th><th>mean log p,<br>nats per row</th><th class='n'>at least</th>"
-        "<th>gain over<br>the last</th><th class='n'>bits per<br>dimension</th>"
+        f"<th>gain over<br>the last</th><th class='n'>{per_cell}</th>"
         "<th class='n'>difference<br>to the best</th><th class='n'>fit</th>"
         "<th class='n'>score</th><th class='n'>parameters</th></tr>"
     )
@@ -84,12 +89,13 @@ def _ranked_row(entry: Entry, board: Leaderboard, own: str) -> str:
     share = (entry.lower - last.lower) / (best.lower - last.lower) if best.lower > last.lower else 1.0
     text, kind = _BADGES[entry.standing]
     gap = "" if entry.rank == 1 else f"{number(entry.difference.mean)}<br><small>{escape(interval(entry))}</small>"  # type: ignore[union-attr]
+    per_cell = number(entry.perplexity) if board.is_text else number(entry.bits_per_dimension, 3)
     bar = f"<div class='bar' style='width:{max(2, 110 * share):.0f}px;background:{name_for_css(own)}'></div>"
     return (
         f"<tr class='{entry.standing}'><td class='n'>{entry.rank}</td>"
         f"<td class='w'>{dot(own)}{escape(entry.name)}{badge(text, kind) if text else ''}</td>"
         f"<td class='w'>{escape(evidence(entry))}</td><td class='n'>{number(entry.lower)}</td><td>{bar}</td>"
-        f"<td class='n'>{number(entry.bits_per_dimension, 3)}</td><td class='n gap'>{gap}</td>"
+        f"<td class='n'>{per_cell}</td><td class='n gap'>{gap}</td>"
         f"<td class='n'>{seconds(entry.fit_seconds)}</td><td class='n'>{seconds(entry.score_seconds)}</td>"
         f"<td class='n'>{count(entry.n_parameters)}</td></tr>"
     )
@@ -151,6 +157,10 @@ def _learning(board: Leaderboard, colours: dict[str, str]) -> str:
 def _material(board: Leaderboard, colours: dict[str, str]) -> str:
     if board.dataset is None:
         return ""
+    if board.is_text:
+        from likely.leaderboard.text import text_sections
+
+        return text_sections(board)
     if board.dataset.schema.image_shape:
         from likely.leaderboard.pictures import picture_sections
 

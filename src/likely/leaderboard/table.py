@@ -6,6 +6,7 @@ from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from likely.datasets import CONVENTION
 from likely.leaderboard.board import Entry, Leaderboard
 from likely.leaderboard.wording import (
     LEGEND,
@@ -27,7 +28,13 @@ HEADINGS = ("#", "model", "log p, nats/row", "at least", "bits/dim", "difference
 _WORDS = ("model", "log p, nats/row", "difference to the best")
 
 
-def cells(entry: Entry, digits: int = 2) -> tuple[str, ...]:
+def headings(board: Leaderboard) -> tuple[str, ...]:
+    """`HEADINGS`, with perplexity where rows are sentences."""
+    text = {"bits/dim": "perplexity", "log p, nats/row": "log p, nats/sentence"}
+    return tuple(text.get(heading, heading) for heading in HEADINGS) if board.is_text else HEADINGS
+
+
+def cells(entry: Entry, digits: int = 2, text: bool = False) -> tuple[str, ...]:
     """The cells of a ranked entry's row, under `HEADINGS`."""
     mark = STANDINGS[entry.standing]
     difference = "best" if entry.rank == 1 else f"{_gap(entry, digits)} {interval(entry, digits)} {mark}".rstrip()
@@ -36,7 +43,7 @@ def cells(entry: Entry, digits: int = 2) -> tuple[str, ...]:
         entry.name,
         evidence(entry, digits),
         number(entry.lower, digits),
-        number(entry.bits_per_dimension, 3),
+        number(entry.perplexity) if text else number(entry.bits_per_dimension, 3),
         difference,
         seconds(entry.fit_seconds),
         count(entry.n_parameters),
@@ -57,13 +64,14 @@ def as_rich(board: Leaderboard, width: int = WIDTH) -> Group:
 
     digits = min(2, digits_for(board))
     title = f"{board.name}: {board.n_rows:,} test rows, {board.measure} measure"
+    if board.is_text:
+        title = f"{board.name}: {board.n_rows:,} test sentences, perplexity {CONVENTION}"
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    rows = [cells(entry, digits) for entry in board.ranked]
-    shown = _fitting(rows, width)
-    for heading in (HEADINGS[place] for place in shown):
-        table.add_column(
-            heading, justify="left" if heading in HEADINGS[1:3] + HEADINGS[5:6] else "right", overflow="fold"
-        )
+    rows = [cells(entry, digits, board.is_text) for entry in board.ranked]
+    names = headings(board)
+    shown = _fitting(rows, names, width)
+    for place in shown:
+        table.add_column(names[place], justify="left" if place in (1, 2, 5) else "right", overflow="fold")
     for entry, row in zip(board.ranked, rows, strict=True):
         style = "bold green" if entry.rank == 1 else "" if entry.standing == "behind" else "yellow"
         table.add_row(*(row[place] for place in shown), style=style)
@@ -75,14 +83,15 @@ def as_rich(board: Leaderboard, width: int = WIDTH) -> Group:
     return Group(*parts, Text(verdict(board)), *(Text(line, style="dim") for line in LEGEND))
 
 
-def _fitting(rows: list[tuple[str, ...]], width: int) -> list[int]:
+def _fitting(rows: list[tuple[str, ...]], names: tuple[str, ...], width: int) -> list[int]:
     """Places of the columns that fit, the dispensable ones dropped first."""
-    widths = [max(map(len, column)) + 1 for column in zip(HEADINGS, *rows, strict=True)]
+    widths = [max(map(len, column)) + 1 for column in zip(names, *rows, strict=True)]
     widths[1] = min(widths[1], 20)  # long names are folded
-    shown = list(range(len(HEADINGS)))
-    for heading in ("params", "bits/dim", "fit", "at least"):
+    shown = list(range(len(names)))
+    dispensable = ("params", "bits/dim", "fit", "at least") if names == HEADINGS else ("params", "at least", "fit")
+    for heading in dispensable:
         if 2 + sum(widths[place] for place in shown) > width:
-            shown.remove(HEADINGS.index(heading))
+            shown.remove(names.index(heading))
     return shown
 
 
@@ -108,9 +117,9 @@ def as_text(board: Leaderboard) -> str:
 def as_html(board: Leaderboard) -> str:
     """A plain HTML table, for a notebook."""
     digits = min(2, digits_for(board))
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in HEADINGS)
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings(board))
     rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells(entry, digits)) + "</tr>"
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells(entry, digits, board.is_text)) + "</tr>"
         for entry in board.ranked
     )
     apart = "".join(
