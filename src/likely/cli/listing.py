@@ -28,8 +28,8 @@ def models(json: Json = False) -> None:
         )
         return
     entries = (*registry.ENTRIES, *registry.LANGUAGE)
-    rows = [(e.name, e.summary, *("✓" if verb in e.offers else "–" for verb in _VERBS)) for e in entries]
-    _print_table(("model", "what it is", *_VERBS), rows)
+    rows = [(e.name, e.summary, " ".join(verb for verb in _VERBS if verb in e.offers)) for e in entries]
+    _print_table(("model", "what it is", "it can"), rows)
 
 
 def datasets(json: Json = False) -> None:
