@@ -222,6 +222,7 @@ def mixed_table(n=120, seed=0):
             "letter": np.where(random.rand(n) < 0.8, np.array(list("xy"))[side], "z"),
             "count": random.poisson(2 + 5 * side),
             "year": 1998 + 3 * side + random.normal(size=n),
+            "constant": 7.5,
         }
     )
     table.loc[::7, "side"] = np.nan
@@ -238,6 +239,7 @@ def test_mixed_table_through_every_method(tmp_path):
     full = model.impute(table)
     assert not full.isna().any().any()
     assert full["year"].between(1985, 2015).all()
+    assert np.isfinite(model.score_samples(table)).all()
     assert set(full["letter"]) <= {"x", "y", "z"}
     assert model.denoise(table).shape == table.shape
     assert model.inverse_transform(model.transform(table)).shape == table.shape

@@ -13,11 +13,8 @@ from likely.models.latent.vae_posteriors import FAMILIES
 from likely.objectives.elbo import elbo, log_importance_weights
 from likely.objectives.importance_weighted import (
     doubly_reparameterised,
-    importance_bound,
     importance_bound_of,
-    negative_importance_bound,
 )
-from likely.training import Batch
 from tests.models.latent.vae_family_checks import (
     K,
     answers,
@@ -155,19 +152,6 @@ def test_the_gradient_by_hand_has_less_noise(quadrature_case):
     assert by_hand < 0.5 * plain
 
 
-def test_the_objective_of_one_sample_is_the_elbo():
-    module, key = binary_case(0), jax.random.key(0)
-    batch = Batch(x=jnp.ones((3, 5)), observed=None, weight=jnp.array([1.0, 1.0, 0.0]))
-
-    @eqx.filter_jit
-    def both(module):
-        loss, _ = negative_importance_bound(module, batch, key, None, n_importance=1)
-        return loss, importance_bound(module, batch.x, None, jax.random.normal(key, (3, 1, 1)))
-
-    loss, weights = both(module)
-    np.testing.assert_allclose(loss, -np.asarray(weights)[:2].mean(), rtol=1e-6)
-
-
 # ------------------------------------------------------------------ the estimator
 @pytest.fixture(scope="module")
 def digits():
@@ -177,11 +161,10 @@ def digits():
 @pytest.mark.parametrize(
     "setting",
     [
-        {"posterior": "planar", "prior": "mixture"},
         {"posterior": "low_rank", "prior": "vamp", "n_importance_train": 3, "n_prior_components": 4},
-        {"posterior": "full", "channels": (4,)},
+        {"posterior": "planar", "prior": "mixture", "channels": (4,), "n_importance_train": 2},
     ],
-    ids=["planar", "vamp", "convolutional"],
+    ids=["vamp", "convolutional"],
 )
 def test_variants_learn_score_and_save(setting, digits, tmp_path):
     rows = digits.train[:200].copy()
@@ -210,9 +193,3 @@ def test_more_latents_than_columns_are_warned_of():
     """Warnings are errors here, so nothing is fitted."""
     with pytest.raises(UserWarning, match="5 latents are more than the 4 columns that they explain"):
         VAE(**SMALL | {"n_components": 5}).fit(np.eye(4))
-
-
-def test_constant_columns_are_no_trouble():
-    random = np.random.RandomState(0)
-    rows = np.column_stack([random.normal(size=60), np.full(60, 7.0), random.normal(size=60)])
-    assert np.isfinite(VAE(**SMALL).fit(rows).score_samples(rows)).all()

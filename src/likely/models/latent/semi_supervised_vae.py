@@ -65,8 +65,8 @@ class SemiSupervisedVAE(Variational):
 
     >>> SemiSupervisedVAE(1).fit([[0.0], [1.0], [1.0]], [-1, -1, 3])
     Traceback (most recent call last):
-    ValueError: SemiSupervisedVAE needs labelled rows of at least two classes, but `y` has 1 class (3); rows labelled -1,
-    NaN or None count as unlabelled.
+    ValueError: SemiSupervisedVAE needs labelled rows of at least two classes, but `y` has 1 class (3); rows labelled
+    -1, NaN or None count as unlabelled.
     """
 
     _parameter_constraints: ClassVar[dict] = Variational._parameter_constraints | {
