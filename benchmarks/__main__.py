@@ -39,6 +39,7 @@ NAMES = (
     "ising",
     "ais_torch",
     "nce",
+    "ngram",
     "imputation",
     "lstm",
     "nce_softmax",

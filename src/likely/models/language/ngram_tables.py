@@ -22,7 +22,7 @@ from numba import njit
 from likely.datasets.encoded import Encoded
 from likely.datasets.vocabulary import BEGIN_ID
 
-_GOLDEN, _BY_20 = np.uint64(0x9E3779B97F4A7C15), np.uint64(20)
+_GOLDEN, _BY_32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 _CHUNK = 1 << 15  # tokens that a thread scores at a time: what it notes of them stays in its cache
 
 
@@ -77,9 +77,11 @@ class Tables:
 
     @cached_property
     def slots(self) -> np.ndarray:
-        """(n_slots, 2) key and entry of every n-gram above the words: 20 to 40 bytes each."""
-        n_slots = 1 << (5 * len(self.words) // 4).bit_length()
-        slots = np.full((n_slots, 2), -1, np.int64)
+        """(n_slots, 2) key and entry of every n-gram above the words: 32 bytes each, since half of the slots are free.
+
+        What is not there is asked for most often, and a fuller table makes that search long.
+        """
+        slots = np.full((2 * len(self.words), 2), -1, np.int64)
         _fill(self.words, self.start, self.n_words, slots)
         return slots
 
@@ -139,8 +141,13 @@ def _child(entry: Any, word: Any, words: Any, start: Any) -> Any:
 
 @njit(nogil=True, cache=True)
 def _slot(key: Any, slots: Any) -> Any:
-    """Where the search for a key begins: the high bits of a product are well mixed (Fibonacci hashing)."""
-    return np.int64((np.uint64(key) * _GOLDEN) >> _BY_20) & (slots.shape[0] - 1)
+    """Where the search for a key begins: the high bits of a product, which are well mixed, as a share of the slots."""
+    return np.int64((((np.uint64(key) * _GOLDEN) >> _BY_32) * np.uint64(slots.shape[0])) >> _BY_32)
+
+
+@njit(nogil=True, cache=True)
+def _after(slot: Any, slots: Any) -> Any:
+    return slot + 1 if slot + 1 < slots.shape[0] else 0
 
 
 @njit(nogil=True, cache=True)
@@ -150,7 +157,7 @@ def _fill(words: Any, start: Any, n_words: int, slots: Any) -> None:
             key = np.int64(context) * n_words + words[i]
             slot = _slot(key, slots)
             while slots[slot, 1] >= 0:
-                slot = (slot + 1) & (slots.shape[0] - 1)
+                slot = _after(slot, slots)
             slots[slot, 0], slots[slot, 1] = key, i
 
 
@@ -191,7 +198,7 @@ def _score(
             if found[i] >= 0 and found_keys[i] != key:
                 slot = _slot(key, slots)
                 while slots[slot, 1] >= 0 and slots[slot, 0] != key:
-                    slot = (slot + 1) & (slots.shape[0] - 1)
+                    slot = _after(slot, slots)
                 found[i] = slots[slot, 1]
             longer[t] = found[i]
         for i in range(n_asked):
