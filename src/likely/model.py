@@ -26,7 +26,7 @@ from likely.evidence import Evidence, fingerprint
 from likely.files import FileError, read_arrays, write_arrays
 from likely.runtime import float_dtype, use_compilation_cache
 from likely.schema import Schema, SchemaError, as_frame
-from likely.state import restore_module, restore_value, save_module, save_value
+from likely.state import describe_estimator, restore_estimator, restore_module, save_module
 
 use_compilation_cache()
 
@@ -302,18 +302,11 @@ class Model(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
 
 def save_model(model: Model) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """A fitted model as named arrays and a JSON description."""
-    from likely import __version__
-
     arrays = {f"params{path}": array for path, array in save_module(model.params_).items()}
     arrays |= {"scaling.offset": model.scaling_.offset, "scaling.scale": model.scaling_.scale}
     apart = {"params_", "schema_", "columns_", "scaling_", "feature_names_in_"}
-    learned = {k: v for k, v in vars(model).items() if k.endswith("_") and k not in apart}
     names = getattr(model, "feature_names_in_", None)
-    return arrays, {
-        "class": type(model).__name__,
-        "version": __version__,
-        "parameters": {k: save_value(k, v) for k, v in model.get_params(deep=False).items()},
-        "learned": {k: save_value(k, v) for k, v in learned.items()},
+    return arrays, describe_estimator(model, apart) | {
         "schema": model.schema_.to_json(),
         "feature_names": None if names is None else [str(name) for name in names],
     }
@@ -339,9 +332,7 @@ def _rebuild(arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Model:
     model_class: Any = registry.model_class(meta["class"])
     if hasattr(model_class, "_rebuild"):  # models of text have neither schema nor columns
         return model_class._rebuild(arrays, meta)
-    model = model_class(**{k: restore_value(v) for k, v in meta["parameters"].items()})
-    for name, value in meta["learned"].items():
-        setattr(model, name, restore_value(value))
+    model = restore_estimator(model_class, meta)
     model.schema_ = Schema.from_json(meta["schema"])
     model.columns_ = Columns.of(model.schema_)
     model.scaling_ = Scaling(arrays["scaling.offset"], arrays["scaling.scale"])

@@ -150,6 +150,28 @@ PREDICTORS: tuple[Entry, ...] = (
         "a VAE of rows of which some have a label",
         hooks=tuple(hook for hook in HOOKS if hook != "_decode"),
     ),
+    Entry("Seq2Seq", "likely.models.language.seq2seq", "language", "one sequence from another, by attention", hooks=()),
+    Entry(
+        "SequenceLabeller",
+        "likely.models.language.sequence_labeller",
+        "language",
+        "a label for each token, read both ways",
+        hooks=(),
+    ),
+    Entry(
+        "SequenceClassifier",
+        "likely.models.language.sequence_classifier",
+        "language",
+        "a label for a sequence, from the last output or a tree",
+        hooks=(),
+    ),
+    Entry(
+        "NeuralTuringMachine",
+        "likely.models.language.neural_turing_machine",
+        "language",
+        "bits from bits, by way of a memory",
+        hooks=(),
+    ),
 )
 
 # Models of text: a row is a sentence, so they keep the contract of `likely.SequenceModel`, not that of tables.

@@ -21,7 +21,7 @@ from likely.datasets.vocabulary import UNKNOWN_ID
 from likely.evidence import Evidence
 from likely.files import write_arrays
 from likely.model import FitRun, _check_count, _offered, _seed
-from likely.state import restore_value, save_value
+from likely.state import describe_estimator, restore_estimator
 
 _STREAMS = ("fit", "evidence", "sample", "condition")
 _OWN = "own"  # the name of tokenizers that have none
@@ -217,25 +217,14 @@ class SequenceModel(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
     def save(self, path: Any) -> None:
         """Write the fitted model into one file: arrays and JSON, no code."""
         check_is_fitted(self)
-        from likely import __version__
-
         arrays = {f"params.{name}": array for name, array in self._arrays().items()}
         arrays |= {f"vocabulary.{name}": array for name, array in self.vocabulary_.to_arrays().items()}
-        learned = {k: v for k, v in vars(self).items() if k.endswith("_") and k not in ("params_", "vocabulary_")}
-        meta = {
-            "class": type(self).__name__,
-            "version": __version__,
-            "parameters": {k: save_value(k, v) for k, v in self.get_params(deep=False).items()},
-            "learned": {k: save_value(k, v) for k, v in learned.items()},
-        }
-        write_arrays(path, arrays, meta)
+        write_arrays(path, arrays, describe_estimator(self, apart=("params_", "vocabulary_")))
 
     @classmethod
     def _rebuild(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> SequenceModel:
         """What `save` wrote; called by `likely.load`."""
-        model = cls(**{k: restore_value(v) for k, v in meta["parameters"].items()})
-        for name, value in meta["learned"].items():
-            setattr(model, name, restore_value(value))
+        model = restore_estimator(cls, meta)
         model.vocabulary_ = Vocabulary.from_arrays(_under("vocabulary.", arrays))
         model.params_ = model._from_arrays(_under("params.", arrays))
         return model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import equinox as eqx
@@ -38,6 +39,27 @@ def restore_module(template: Any, arrays: dict[str, np.ndarray]) -> Any:
     if arrays:
         raise FileError(f"the file holds an array {next(iter(arrays))!r} that the model has no place for.")
     return restored
+
+
+def describe_estimator(model: Any, apart: Collection[str]) -> dict[str, Any]:
+    """Class, hyper-parameters and learned values of a fitted estimator as JSON, but for names that are kept `apart`."""
+    from likely import __version__
+
+    learned = {k: v for k, v in vars(model).items() if k.endswith("_") and k not in apart}
+    return {
+        "class": type(model).__name__,
+        "version": __version__,
+        "parameters": {k: save_value(k, v) for k, v in model.get_params(deep=False).items()},
+        "learned": {k: save_value(k, v) for k, v in learned.items()},
+    }
+
+
+def restore_estimator(cls: type, meta: dict[str, Any]) -> Any:
+    """The estimator of a class that `describe_estimator` described."""
+    model = cls(**{k: restore_value(v) for k, v in meta["parameters"].items()})
+    for name, value in meta["learned"].items():
+        setattr(model, name, restore_value(value))
+    return model
 
 
 def save_value(name: str, value: Any) -> Any:
