@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import likely
+from likely.files import read_arrays, write_arrays
 from likely.models.language.gaps import GapConditional
 from likely.models.language.ngram import SMOOTHINGS, NGram
 from likely.models.language.ngram_counts import count_ngrams
@@ -224,3 +225,25 @@ def test_a_vocabulary_of_ones_own():
     check_sums(table_of(model, [("<s>",), ("a",), ("never",)]))
     with pytest.raises(likely.DataError, match="leaves only <unk>: none of its tokens occurs"):
         NGram(2).fit(["x y"], vocabulary=vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("words", lambda a: a + 100),
+        ("words", lambda a: a.astype(np.float64)),
+        ("start", lambda a: a[::-1].copy()),
+        ("start", lambda a: a[:-1]),
+        ("log_prob", lambda a: a[1:]),
+        ("bounds", lambda a: a[:-1]),
+        ("bounds", lambda a: a * 0),
+    ],
+)
+def test_a_file_that_would_lead_searches_astray_is_refused(name, change, tmp_path):
+    path = tmp_path / "model.likely"
+    NGram(3).fit(["a b c", "a b"]).save(path)
+    arrays, meta = read_arrays(path)
+    arrays[f"params.{name}"] = change(arrays[f"params.{name}"])
+    write_arrays(path, arrays, meta)  # its checksums are right
+    with pytest.raises(likely.FileError, match="does not describe a model"):
+        likely.load(path)

@@ -198,4 +198,6 @@ class NGram(SequenceModel):
             float(arrays["unseen"]),
         )
         tables.check()
+        if tables.order != self.order or tables.n_words != len(self.vocabulary_):
+            raise ValueError("the trie of n-grams is of another order or vocabulary than the model.")
         return tables

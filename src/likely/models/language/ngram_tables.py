@@ -59,8 +59,10 @@ class Tables:
         """Refuse a trie that would lead a search astray: what comes from a file may hold anything."""
         n, contexts = len(self.words), len(self.start) - 1
         bounds, start = np.array(self.bounds), self.start
+        kinds = [array.dtype for array in (self.words, start, self.log_prob, self.log_backoff)]
         sound = (
-            len(bounds) >= 2
+            kinds == [np.int32, np.int64, np.float64, np.float64]
+            and len(bounds) >= 2
             and bounds[0] == 0
             and bounds[1] >= 3
             and (np.diff(bounds) >= 0).all()
