@@ -215,7 +215,7 @@ def test_fit_refusals(table, tmp_path):
 
 def test_checkpoints_are_neither_lost_nor_invented(table, tmp_path):
     out, checkpoint = tmp_path / "m.likely", tmp_path / "c"
-    fit = ("fit", "vae", table, "--out", out)
+    fit = ("fit", "vae", table, "--set", "n_components=2", "--out", out)
     refused(*fit, "--resume", words="--checkpoint")
     refused(*fit, "--checkpoint", checkpoint, "--resume", words="no checkpoint")
     refused("fit", "mixture", table, "--out", out, "--checkpoint", checkpoint, words="has no checkpoints")
@@ -227,7 +227,7 @@ def test_checkpoints_are_neither_lost_nor_invented(table, tmp_path):
 
 def test_fit_with_checkpoint_and_resume(table, tmp_path):
     out, checkpoint = tmp_path / "m.likely", tmp_path / "c"
-    settings = ("--set", "hidden=[8]", "--set", "n_epochs=2", "--set", "n_importance=16", "--checkpoint", checkpoint)
+    settings = ("--set", "n_components=2", "--set", "hidden=[8]", "--set", "n_epochs=2", "--set", "n_importance=16", "--checkpoint", checkpoint)
     fit = ("fit", "vae", table, "--out", out, *settings)
     first = json.loads(succeed(*fit, "--json").stdout)
     assert checkpoint.exists()
