@@ -43,6 +43,8 @@ NAMES = (
     "imputation",
     "lstm",
     "nce_softmax",
+    "seq2seq",
+    "ntm_copy",
 )
 
 

@@ -227,3 +227,19 @@ LSTM_WIKITEXT2: dict[str, Any] = {
     "n_epochs": 12,
     "learning_rate": 3e-3,
 }
+
+# 10,000 generated pairs, strings to reverse or dates to normalise, about a minute each.
+SEQ2SEQ: dict[str, Any] = {"n_hidden": 64, "n_embedding": 32, "batch_size": 64, "learning_rate": 5e-3}
+SEQ2SEQ_EPOCHS = {"reversal": 8, "dates": 6}
+
+# Copying with a memory: 10,000 steps.
+NTM_COPY: dict[str, Any] = {
+    "n_slots": 64,
+    "width": 20,
+    "n_hidden": 100,
+    "n_epochs": 10,
+    "batch_size": 16,
+    "learning_rate": 2e-3,
+    "schedule": "linear",
+    "gradient_clip": 1.0,
+}
