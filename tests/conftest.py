@@ -24,7 +24,7 @@ ALL_SEEDS = range(100)
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".cache" / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
-os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # compiling small programs is what tests wait for; 0 ends it
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # tests wait for the compiler more than for programs
 os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")  # a shape that only broadcasting makes fit is a bug
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(ROOT / ".cache" / "hypothesis"))
