@@ -227,7 +227,8 @@ def test_checkpoints_are_neither_lost_nor_invented(table, tmp_path):
 
 def test_fit_with_checkpoint_and_resume(table, tmp_path):
     out, checkpoint = tmp_path / "m.likely", tmp_path / "c"
-    settings = ("--set", "n_components=2", "--set", "hidden=[8]", "--set", "n_epochs=2", "--set", "n_importance=16", "--checkpoint", checkpoint)
+    settings = [f"--set={name}" for name in ("n_components=2", "hidden=[8]", "n_epochs=2", "n_importance=16")]
+    settings += ["--checkpoint", checkpoint]
     fit = ("fit", "vae", table, "--out", out, *settings)
     first = json.loads(succeed(*fit, "--json").stdout)
     assert checkpoint.exists()
