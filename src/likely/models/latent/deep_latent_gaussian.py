@@ -8,7 +8,6 @@ all of them one full Gaussian. Cost: that of a VAE with the same networks.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -16,6 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key
 from sklearn.utils._param_validation import StrOptions
 
@@ -209,7 +209,7 @@ class DeepLatentGaussian(Decoded):
         self.layers = (size,)
 
     def _build(self):
-        return partial(
+        return Partial(
             first_module,
             sizes=self._sizes("layers"),
             hidden=self._sizes("hidden"),

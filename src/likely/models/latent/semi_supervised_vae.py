@@ -15,6 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import Partial
 from jaxtyping import Float
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
@@ -31,7 +32,7 @@ from likely.models.latent.semi_supervised_network import (
     label_probabilities,
     weigh_labels,
 )
-from likely.models.latent.vae_network import Design, first_module
+from likely.models.latent.vae_network import Design, built, first_module
 from likely.models.latent.variational import AT_LEAST_ONE, Variational, draws_of
 from likely.models.prediction.labels import UNKNOWN, read_labels
 from likely.objectives.semi_supervised import labelled_loss, negative_labelled_bound
@@ -154,7 +155,7 @@ class SemiSupervisedVAE(Variational):
         return Design(self.n_components, self._sizes("hidden"), self.activation, reads_holes=reads_holes)
 
     def _build(self):
-        return partial(first_labelled, design=self._design(), n_labels=len(self.classes_))
+        return Partial(first_labelled, design=self._design(), n_labels=len(self.classes_))
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> LabelledParams:
         self._sizes("hidden")
@@ -162,9 +163,8 @@ class SemiSupervisedVAE(Variational):
         self._warn_of_many(self.n_components, "n_components")
         self.classes_, self.reads_holes_ = classes.tolist(), bool(np.isnan(rows).any())
         init_key, train_key = jax.random.split(key)
-        module = eqx.filter_jit(self._build())(init_key, self.columns_)
-        start = self._start(partial(first_module, design=self._design()), rows, init_key)
-        module = eqx.tree_at(lambda m: m.autoencoder, module, start)
+        start = self._start(Partial(first_module, design=self._design()), rows, init_key)
+        module = eqx.tree_at(lambda m: m.autoencoder, built(self._build(), init_key, self.columns_), start)
         has_holes = self.reads_holes_ or (run.valid is not None and bool(np.isnan(run.valid).any()))
         objective = partial(
             negative_labelled_bound,

@@ -7,12 +7,12 @@ operations (of the decoder, times `n_importance_train`), an evidence 2 x rows x 
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import Partial
 from sklearn.utils._param_validation import StrOptions
 
 from likely.model import FitRun
@@ -142,7 +142,7 @@ class VAE(Decoded):
             n_prior_components=self.n_prior_components,
             reads_holes=getattr(self, "reads_holes_", False),
         )
-        return partial(first_module, design=design)
+        return Partial(first_module, design=design)
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> VAEParams:
         self._sizes("hidden")

@@ -136,10 +136,16 @@ def assemble(encoder: Any, decoder: Any, columns: Columns, n_latent: int, family
 
 
 @eqx.filter_jit
+def built(build: Callable[..., Any], key: Key[Array, ""], columns: Columns) -> Any:
+    """What `build(key, columns)` makes; a `jax.tree_util.Partial`, equal ones of which share a program."""
+    return build(key, columns)
+
+
+@eqx.filter_jit
 def centred_module(
     start: StartingPoint, build: Callable[..., VAEParams], key: Key[Array, ""], columns: Columns
 ) -> VAEParams:
-    """The module that `build(key, columns)` makes, its decoder starting at the columns' own means.
+    """The module that `build` makes, as in `built`, its decoder starting at the columns' own means.
 
     Training starts from `Independent`.
     """

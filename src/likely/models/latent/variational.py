@@ -63,7 +63,7 @@ class Variational(Model):
 
     @abc.abstractmethod
     def _build(self) -> Callable[..., Any]:
-        """(key, columns) -> the module before training; compiled once for equal ones."""
+        """(key, columns) -> the module before training, as a `jax.tree_util.Partial`: equal ones share a program."""
 
     def _init(self, key, columns):
         return self._build()(key, columns)
