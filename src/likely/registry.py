@@ -133,8 +133,8 @@ ENTRIES: tuple[Entry, ...] = (
     ),
 )
 
-# Estimators that learn from labels: a file may name them and `likely.<Name>` imports them, but tables without labels
-# are nothing for them, and so they have no place on the command line or on a leaderboard.
+# Estimators that learn from labels, for which tables without labels are nothing, and embeddings of words, which model
+# no sentences: a file may name them and `likely.<Name>` imports them, but neither the command line nor a leaderboard.
 PREDICTORS: tuple[Entry, ...] = (
     Entry(
         "PretrainedClassifier",
@@ -170,6 +170,13 @@ PREDICTORS: tuple[Entry, ...] = (
         "likely.models.language.neural_turing_machine",
         "language",
         "bits from bits, by way of a memory",
+        hooks=(),
+    ),
+    Entry(
+        "SkipGram",
+        "likely.models.language.skipgram",
+        "language",
+        "vectors of words, by negative sampling, noise contrast or softmax",
         hooks=(),
     ),
 )
@@ -211,5 +218,6 @@ def model_class(name: str) -> type[Model]:
 
 def models_that_can(verb: str, like: str = "") -> list[str]:
     """Class names of the models that offer a method such as "transform", of tables, or of text if `like` is."""
-    kin = LANGUAGE if any(entry.class_name == like for entry in LANGUAGE) else ENTRIES
+    texts = [entry.class_name for entry in (*LANGUAGE, *PREDICTORS) if entry.family == "language"]
+    kin = LANGUAGE if like in texts else ENTRIES
     return [entry.class_name for entry in kin if verb in entry.offers]

@@ -1,0 +1,112 @@
+"""Text as word2vec reads it: frequent words thinned out, windows of random reach, noise words by an alias table.
+
+A word of frequency f stays with probability min(1, √(t/f) + t/f), t = `subsample`; what is dropped is dropped before
+windows are laid, so that they reach further. Words are numbered from 0 here: their number in the vocabulary less the
+three marks. Unknown and unobserved tokens are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from likely.datasets.encoded import Encoded
+from likely.datasets.vocabulary import END_ID, SPECIAL
+
+N_MARKS = len(SPECIAL)
+_BLOCK = 1 << 20  # tokens at a time; a window does not reach from one block into the next
+
+
+class Block(NamedTuple):
+    """Some text to train on.
+
+    words : (n,) int32; -1 after each sentence. reach : (n,) uint8, how many words to either side are the context.
+    start, end : which part of all training it is, from 0 to 1. seed : of its noise words.
+    """
+
+    words: np.ndarray
+    reach: np.ndarray
+    start: float
+    end: float
+    seed: np.uint64
+
+
+class Noise(NamedTuple):
+    """A distribution q over words as an alias table (Walker, 1977): one look-up for a draw, whatever its size.
+
+    threshold : (n,) uint32; alias : (n,) int32: place c, drawn evenly, stands for c if 32 random bits are below its
+    threshold, else for its alias. log_prob : (n,) float32, log q.
+    """
+
+    threshold: np.ndarray
+    alias: np.ndarray
+    log_prob: np.ndarray
+
+
+def count_words(encoded: Encoded) -> np.ndarray:
+    """(n_words,) how often each word of the vocabulary occurs in this text."""
+    counts = np.zeros(len(encoded.vocabulary), np.int64)
+    for start in range(0, len(encoded.tokens), _BLOCK):
+        tokens = encoded.tokens[start : start + _BLOCK]
+        counts += np.bincount(tokens[tokens >= 0], minlength=len(counts))
+    return counts[N_MARKS:]
+
+
+def keep_probability(counts: np.ndarray, subsample: float) -> np.ndarray:
+    """(n_words,) how likely an occurrence of each word is kept; `subsample` 0 keeps all."""
+    if subsample == 0:
+        return np.ones(len(counts))
+    ratio = subsample * counts.sum() / np.maximum(counts, 1)
+    return np.minimum(1.0, np.sqrt(ratio) + ratio)
+
+
+def noise_table(counts: np.ndarray, power: float) -> Noise:
+    """The words by counts^power.
+
+    Examples
+    --------
+    >>> table = noise_table(np.array([16, 1]), 0.75)
+    >>> np.exp(table.log_prob.astype(float)).round(3).tolist()
+    [0.889, 0.111]
+    >>> table.alias.tolist(), (table.threshold / 2**32).round(3).tolist()
+    ([0, 0], [1.0, 0.222])
+    """
+    weight = np.where(counts > 0, np.maximum(counts, 1.0) ** power, 0.0)
+    prob = weight / weight.sum()
+    share = prob * len(prob)
+    alias, threshold = np.arange(len(prob), dtype=np.int32), np.ones(len(prob))
+    small, large = np.flatnonzero(share < 1).tolist(), np.flatnonzero(share >= 1).tolist()
+    while small and large:
+        low, high = small.pop(), large[-1]
+        threshold[low], alias[low] = share[low], high
+        share[high] -= 1 - share[low]
+        if share[high] < 1:
+            small.append(large.pop())
+    with np.errstate(divide="ignore"):
+        log_prob = np.log(prob).astype(np.float32)
+    return Noise(np.minimum(threshold * 2**32, 2**32 - 1).astype(np.uint32), alias, log_prob)
+
+
+def has_neighbours(encoded: Encoded) -> bool:
+    """Whether any sentence has two words, so that there is something to learn."""
+    return any(((words[1:] >= 0) & (words[:-1] >= 0)).any() for words in _words(encoded))
+
+
+def blocks(encoded: Encoded, keep: np.ndarray, window: int, n_epochs: int, epoch: int, seed: int) -> Iterator[Block]:
+    """The text of one epoch, thinned out anew; the same for the same seed and epoch."""
+    n_blocks = -(-len(encoded.tokens) // _BLOCK)
+    padded = np.append(keep, 1.0).astype(np.float32)  # the last, which -1 finds, keeps the ends of sentences
+    for place, words in enumerate(_words(encoded)):
+        random = np.random.default_rng([seed, epoch, place])
+        kept = words[random.random(len(words), np.float32) < padded[words]]
+        reach = random.integers(1, window + 1, len(kept), np.uint8)
+        start, end = ((epoch + (place + more) / n_blocks) / n_epochs for more in (0, 1))
+        yield Block(kept, reach, start, end, random.integers(0, 2**64, dtype=np.uint64))
+
+
+def _words(encoded: Encoded) -> Iterator[np.ndarray]:
+    for start in range(0, len(encoded.tokens), _BLOCK):
+        tokens = encoded.tokens[start : start + _BLOCK]
+        yield np.where(tokens == END_ID, -1, tokens - N_MARKS)[tokens >= END_ID].astype(np.int32)
