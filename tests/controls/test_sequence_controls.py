@@ -9,7 +9,6 @@ import pytest
 
 from likely.models.language.seq2seq_network import seq2seq_losses
 from likely.nets import memory as memories
-from likely.nets.attention import AdditiveAttention
 from likely.nets.memory import Heads, address, read, write
 from likely.nets.tree import balanced
 from tests.models.language.sequence_checks import (
@@ -17,7 +16,6 @@ from tests.models.language.sequence_checks import (
     check_normalised,
     check_reader,
     small_network,
-    small_reader,
 )
 from tests.nets.memory_checks import check_address, check_read_and_write, some_heads
 from tests.nets.tree_checks import check_tree
@@ -76,17 +74,16 @@ def test_a_way_back_that_starts_in_the_padding_is_caught():
         return reader(jnp.maximum(tokens, 0))
 
     with pytest.raises(AssertionError, match="padding changes outputs"):
-        check_reader(jax.jit(careless), small_reader())
+        check_reader(jax.jit(careless), small_network().reader)
 
 
 def test_attention_to_padding_is_caught():
-    attention = jax.jit(lambda key: AdditiveAttention(key, 3, 4, 5))(jax.random.key(0))
 
     def everywhere(own, query, outputs, there):
         return own.weights(query, own.places(outputs), jnp.ones_like(there))
 
     with pytest.raises(AssertionError, match="not additive attention"):
-        check_attention(jax.jit(everywhere), attention)
+        check_attention(jax.jit(everywhere), small_network().attention)
 
 
 def test_a_decoder_that_sees_the_token_it_predicts_is_caught():

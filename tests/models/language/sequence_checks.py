@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import equinox as eqx
@@ -10,24 +11,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from likely.models.language.seq2seq_network import END, Seq2SeqNetwork
-from likely.nets.reader import Reader
 from likely.nets.recurrent import output_of
 
 
-def small_network(attention=True, kind="gru"):
-    """Two source tokens, two target tokens."""
-    return jax.jit(
-        lambda key: Seq2SeqNetwork.build(
-            key, 2, 2, n_embedding=2, n_hidden=3, kind=kind, bidirectional=True, attention=attention
-        )
-    )(jax.random.key(1))
-
-
-def small_reader():
-    """Two tokens, both ways; its biases are not 0, with which padding would change nothing."""
-    reader = jax.jit(lambda key: Reader(key, 2, 2, 3, kind="lstm", bidirectional=True))(jax.random.key(0))
-    biases = jnp.asarray(np.random.RandomState(0).normal(size=(2, 12)))
-    return eqx.tree_at(lambda own: (own.forward.bias, own.backward.bias), reader, tuple(biases))
+@functools.cache
+def small_network(attention=True):
+    """Two source tokens, two target tokens, both ways; biases are not 0, with which padding would change nothing."""
+    if not attention:
+        return eqx.tree_at(lambda own: own.attention, small_network(), None)
+    build = functools.partial(
+        Seq2SeqNetwork.build, n_embedding=2, n_hidden=3, kind="lstm", bidirectional=True, attention=True
+    )
+    network = jax.jit(lambda key: build(key, 2, 2))(jax.random.key(1))
+    biases = np.random.RandomState(0).normal(size=(3, 12))
+    where = lambda own: (own.reader.forward.bias, own.reader.backward.bias, own.decoder.bias)  # noqa: E731
+    return eqx.tree_at(where, network, tuple(jnp.asarray(bias) for bias in biases))
 
 
 def plain_read(reader, tokens):

@@ -10,18 +10,19 @@ import likely
 from likely.datasets.sequence_tasks import copy_task, reversal_task
 from likely.models.language.seq2seq_network import seq2seq_losses
 from likely.models.language.sequence_predictor import side_by_side
-from likely.nets.attention import AdditiveAttention
 from tests.models.language.sequence_checks import (
     check_attention,
     check_normalised,
     check_reader,
     small_network,
-    small_reader,
 )
 
 OPTIONS = {"n_embedding": 4, "batch_size": 50, "learning_rate": 0.02, "random_state": 0}
 TASKS = {
-    "Seq2Seq": ({"n_hidden": 16, "n_epochs": 40, **OPTIONS}, reversal_task(150, lengths=(1, 4), letters="ab", seed=0)),
+    "Seq2Seq": (
+        {"n_hidden": 16, "cell": "rnn", "n_epochs": 40, **OPTIONS},
+        reversal_task(150, lengths=(1, 4), letters="ab", seed=0),
+    ),
     "SequenceLabeller": (
         {"n_hidden": 8, "cell": "rnn", "n_epochs": 30, **OPTIONS},
         (X := reversal_task(150, lengths=(1, 4), letters="ab", seed=0)[0], [x[1:] + "." for x in X]),
@@ -54,13 +55,12 @@ def fitted():
 
 @pytest.mark.usefixtures("x64")
 def test_a_reader_reads_padded_rows_as_each_alone():
-    check_reader(jax.jit(lambda reader, tokens: reader(tokens)), small_reader())
+    check_reader(jax.jit(lambda reader, tokens: reader(tokens)), small_network().reader)
 
 
 @pytest.mark.usefixtures("x64")
 def test_attention_is_additive():
-    attention = jax.jit(lambda key: AdditiveAttention(key, 3, 4, 5))(jax.random.key(0))
-    check_attention(jax.jit(lambda own, q, h, there: own.weights(q, own.places(h), there)), attention)
+    check_attention(jax.jit(lambda own, q, h, there: own.weights(q, own.places(h), there)), small_network().attention)
 
 
 @pytest.mark.usefixtures("x64")
