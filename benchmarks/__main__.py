@@ -45,6 +45,7 @@ NAMES = (
     "nce_softmax",
     "seq2seq",
     "ntm_copy",
+    "skipgram",
 )
 
 

@@ -243,3 +243,14 @@ NTM_COPY: dict[str, Any] = {
     "schedule": "linear",
     "gradient_clip": 1.0,
 }
+
+# word2vec's and gensim's defaults, on WikiText-2.
+SKIPGRAM: dict[str, Any] = {
+    "n_components": 100,
+    "window": 5,
+    "n_negatives": 5,
+    "subsample": 1e-3,
+    "n_epochs": 5,
+    "learning_rate": 0.025,
+    "min_count": 5,
+}

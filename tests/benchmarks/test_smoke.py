@@ -13,7 +13,7 @@ from benchmarks.timing import in_turns
 
 @pytest.mark.parametrize("name", runner.NAMES)
 def test_benchmark_runs(name, data_folder, tmp_path, capsys):
-    if name in ("vae_pythae", "vae_family_pythae", "ising", "ais_torch", "ngram") and not peers.is_ready():
+    if name in ("vae_pythae", "vae_family_pythae", "ising", "ais_torch", "ngram", "skipgram") and not peers.is_ready():
         pytest.skip(f"the peers are not installed: `make bench BENCH={name}` makes their environment")
     assert runner.main([name, "--small", "--out", str(tmp_path)]) == 0
     record = json.loads((tmp_path / f"{name}.json").read_text())
