@@ -22,9 +22,12 @@ class AdditiveAttention(eqx.Module):
     --------
     Places that are not there get no weight:
 
-    >>> attention = AdditiveAttention(jax.random.key(0), 2, 3, 4)
-    >>> places = attention.places(jnp.ones((1, 3, 3)))
-    >>> attention.weights(jnp.ones((1, 2)), places, jnp.array([[True, True, False]])).tolist()
+    >>> import numpy as np
+    >>> @jax.jit
+    ... def look(key, query, outputs, there):
+    ...     attention = AdditiveAttention(key, 2, 3, 4)
+    ...     return attention.weights(query, attention.places(outputs), there)
+    >>> look(jax.random.key(0), np.ones((1, 2)), np.ones((1, 3, 3)), np.array([[True, True, False]])).tolist()
     [[0.5, 0.5, 0.0]]
     """
 

@@ -56,9 +56,9 @@ def address(memory: Float[Array, "n s m"], before: Float[Array, "n h s"], heads:
     --------
     A head that goes by location takes one step to the right:
 
-    >>> one = jnp.ones((1, 1))
-    >>> head = Heads(jnp.ones((1, 1, 2)), one, 0 * one, jnp.array([[[0.0, 0.0, 1.0]]]), one)
-    >>> address(jnp.ones((1, 4, 2)), jnp.array([[[0.0, 1.0, 0.0, 0.0]]]), head).round(3).tolist()
+    >>> one = np.ones((1, 1))
+    >>> head = Heads(np.ones((1, 1, 2)), one, 0 * one, np.array([[[0.0, 0.0, 1.0]]]), one)
+    >>> np.round(jax.jit(address)(np.ones((1, 4, 2)), np.array([[[0.0, 1.0, 0.0, 0.0]]]), head), 3).tolist()
     [[[0.0, 0.0, 1.0, 0.0]]]
     """
     gate = heads.gate[..., None]

@@ -50,8 +50,9 @@ def balanced(
     --------
     Seven numbers added up in three levels:
 
-    >>> leaves = jnp.arange(7.0).reshape(1, 7, 1)
-    >>> balanced(lambda left, right: left + right, leaves, jnp.ones((1, 7), bool)).tolist()
+    >>> import numpy as np
+    >>> add = lambda left, right: left + right
+    >>> jax.jit(balanced, static_argnums=0)(add, np.arange(7.0).reshape(1, 7, 1), np.ones((1, 7), bool)).tolist()
     [[21.0]]
     """
     for _ in range(depth_of(leaves.shape[1])):

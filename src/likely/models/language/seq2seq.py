@@ -42,7 +42,8 @@ class Seq2Seq(SequencePredictor):
     --------
     >>> from likely.datasets.sequence_tasks import reversal_task
     >>> X, y = reversal_task(100, lengths=(1, 3), letters="ab", seed=0)
-    >>> model = Seq2Seq(16, cell="rnn", bidirectional=False, n_epochs=40, learning_rate=0.02, random_state=0)
+    >>> options = {"cell": "rnn", "bidirectional": False, "attention": False, "n_epochs": 40, "learning_rate": 0.02}
+    >>> model = Seq2Seq(16, **options, random_state=0)
     >>> model.fit(X, y).predict(["aab"])
     ['baa']
     """

@@ -46,8 +46,8 @@ class SequenceClassifier(ClassifierMixin, SequencePredictor):
 
     >>> X = ["abab", "baab", "abb", "bab", "aa", "bb", "aabb", "bbaa"]
     >>> y = [x[0] for x in X]
-    >>> model = SequenceClassifier(16, n_embedding=4, n_epochs=60, learning_rate=0.02, random_state=0).fit(X, y)
-    >>> model.predict(["abbb", "baaa"]).tolist()
+    >>> model = SequenceClassifier(8, cell="rnn", n_epochs=60, learning_rate=0.02, random_state=0)
+    >>> model.fit(X, y).predict(["abbb", "baaa"]).tolist()
     ['a', 'b']
     """
 
