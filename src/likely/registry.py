@@ -124,7 +124,9 @@ ENTRIES: tuple[Entry, ...] = (
         hooks=("_sample",),
     ),
     Entry("VAE", "likely.models.latent.vae", "latent", "variational autoencoder with networks both ways"),
-    Entry("DiscreteVAE", "likely.models.latent.discrete_vae", "latent", "autoencoder with bits or categories as latents"),
+    Entry(
+        "DiscreteVAE", "likely.models.latent.discrete_vae", "latent", "autoencoder with bits or categories as latents"
+    ),
     Entry(
         "DeepLatentGaussian",
         "likely.models.latent.deep_latent_gaussian",

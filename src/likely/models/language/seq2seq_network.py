@@ -109,7 +109,7 @@ class Seq2SeqNetwork(eqx.Module):
 
         def advance(carry: tuple[Any, Array], _: None) -> tuple[tuple[Any, Array], Array]:
             state, previous = carry
-            state, features, _ = self.step(source, state, embedded(self.embedding, previous[:, None])[:, 0])
+            state, features, _weights = self.step(source, state, embedded(self.embedding, previous[:, None])[:, 0])
             chosen = jnp.argmax(self.output(features), axis=1).astype(jnp.int32)
             return (state, chosen), chosen
 

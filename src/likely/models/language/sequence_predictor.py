@@ -94,7 +94,7 @@ class SequencePredictor(BaseEstimator, metaclass=abc.ABCMeta):
         if others is not None:
             widths = [max(width, *map(len, part)) for width, part in zip(widths, others, strict=True)]
         rows = side_by_side((inputs, targets), widths)
-        options = {"losses": type(self)._losses, "split": widths[0] * _width(inputs)}
+        options: dict[str, Any] = {"losses": type(self)._losses, "split": widths[0] * _width(inputs)}
         result = train(
             eqx.filter_jit(self._network)(start_key),
             partial(sequence_loss, **options),
@@ -144,7 +144,7 @@ def grouped(function: Callable[..., Any], *parts: Sequence[np.ndarray]) -> list[
     out: list[Any] = [None] * len(rooms)
     for sizes in np.unique(rooms, axis=0):
         chosen = np.flatnonzero((rooms == sizes[None]).all(axis=1))
-        some = [[part[row] for row in chosen] for part in parts]
+        some = [[part[row] for row in chosen.tolist()] for part in parts]
         cuts = np.cumsum([size * _width(part) for size, part in zip(sizes, some, strict=True)])[:-1]
         rows = side_by_side(some, sizes)
         found = by_blocks(lambda x, _, cuts=cuts: function(*jax.numpy.split(x, cuts, axis=1)), rows)
