@@ -14,7 +14,10 @@ from tests.conftest import ROOT
 from tests.contracts import table, test_contract, test_scikit_learn
 
 NAME, MODULE = "Prototypes", "likely_docs_skeleton"
-NOT_ITS_OWN = {"test_models_of_binary_columns_refuse_others_and_give_back_frames"}  # it takes any columns
+NOT_ITS_OWN = {  # it takes any columns, and has a likelihood
+    "test_models_of_binary_columns_refuse_others_and_give_back_frames",
+    "test_a_model_without_a_likelihood_says_so",
+}
 PROMISES = {name: f for name, f in vars(test_contract).items() if name.startswith("test_") and name not in NOT_ITS_OWN}
 
 
@@ -30,6 +33,8 @@ def skeleton():
         patch.setattr(registry, "ENTRIES", (*registry.ENTRIES, entry))
         patch.setattr(likely, NAME, module.Prototypes, raising=False)
         patch.setitem(table.SMALL, NAME, {"n_components": 20})
+        for names in ("SCORED", "SAMPLED", "CONDITIONED"):
+            patch.setattr(test_contract, names, [*getattr(test_contract, names), NAME])
         yield module
 
 
