@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from likely.montecarlo import ais, log_mean_weight, reverse_ais, sum_states
+from look import INK, MUTED, TYPE, dress
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "ais_convergence.png"
-INK, MUTED, GRID = "#16202c", "#5d6b7a", "#dfe4ea"
 FORWARD, REVERSE = "#0072b2", "#d55e00"  # Okabe and Ito's
 N_VISIBLE, N_HIDDEN, N_CHAINS = 14, 20, 20
 SCALE = 1.4  # of the weights: several deep modes
@@ -69,7 +69,7 @@ def ladder(small: bool) -> Ladder:
     return Ladder(temperatures, np.array(forward), np.array(reverse), exact)
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     found = ladder(small)
     figure = Figure(figsize=(9.6, 4.2), dpi=130, layout="constrained")
@@ -95,7 +95,7 @@ def draw_estimates(axes: Axes, found: Ladder) -> None:
     axes.annotate(
         "exact", (found.temperatures[-1], found.exact), (0, 5), textcoords="offset points", ha="right", fontsize=9.5
     )
-    dress(axes, "Two ends that close on log Z", "temperatures", "log Z, nats")
+    finish(axes, "Two ends that close on log Z", "temperatures", "log Z, nats")
 
 
 def draw_errors(axes: Axes, found: Ladder) -> None:
@@ -107,21 +107,14 @@ def draw_errors(axes: Axes, found: Ladder) -> None:
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.legend(frameon=False, fontsize=9.5)
-    dress(axes, "... and whose gap tells the error", "temperatures", "root mean square error, nats")
+    finish(axes, "... and whose gap tells the error", "temperatures", "root mean square error, nats")
 
 
-def dress(axes: Axes, title: str, x: str, y: str) -> None:
-    axes.set_title(title, loc="left", fontweight="bold")
+def finish(axes: Axes, title: str, x: str, y: str) -> None:
     axes.set_xscale("log")
-    axes.set_xlabel(x, color=MUTED)
-    axes.set_ylabel(y, color=MUTED)
-    axes.grid(color=GRID, linewidth=0.7)
-    axes.set_axisbelow(True)
+    dress(axes, title, x, y)
     axes.minorticks_off()
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.tick_params(colors=MUTED, length=0)
-    for side in ("top", "right", "left", "bottom"):
-        axes.spines[side].set_visible(False)
 
 
 if __name__ == "__main__":

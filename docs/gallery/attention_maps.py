@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 import likely
 from likely.datasets.sequence_tasks import date_task, reversal_task
+from look import INK, MUTED, TYPE
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "attention_maps.png"
-INK, MUTED = "#16202c", "#5d6b7a"
 SHADES = "Blues"
 
 
@@ -28,7 +28,7 @@ def models(small: bool) -> list[tuple[likely.Seq2Seq, str]]:
     return [(reversing, "howlikely"), (dates, "Wed 3 Mar 2021"), (dates, "March 3, 2021")]
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     shown = models(small)
     figure = Figure(figsize=(12.0, 4.0), dpi=120, layout="constrained")

@@ -9,14 +9,14 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import likely
+from look import MUTED, TYPE
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "beta_traversals.png"
-INK, MUTED = "#16202c", "#5d6b7a"
 BETAS = (1.0, 6.0)
 VALUES = np.linspace(-2.4, 2.4, 9)
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     data = likely.datasets.load("shapes")
     size = {"hidden": (16,), "n_epochs": 2} if small else {"hidden": (256, 256), "n_epochs": 300}

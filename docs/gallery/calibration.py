@@ -20,9 +20,9 @@ from likely.models.energy import enumerated
 from likely.models.energy.clamped import N_REPLICATES, Settings, whole_machine
 from likely.models.energy.harmonium import RBMParams
 from likely.models.energy.inference import LogSum, sandwich
+from look import GRID, INK, MUTED, TYPE, dress
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "calibration.png"
-INK, MUTED, GRID = "#16202c", "#5d6b7a", "#dfe4ea"
 SHADES = ("#9ccbe8", "#3f97cb", "#00507d")
 LEVELS = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])
 
@@ -90,7 +90,7 @@ def coverage(of: Trial, level: float) -> float:
     return float(np.mean((of.low - margin <= 0) & (of.high + margin >= 0)))
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     done = trials(0, 40 if small else 200, TEMPERATURES[1:2] if small else TEMPERATURES)
     figure = Figure(figsize=(9.6, 4.6), dpi=130, layout="constrained")
@@ -135,17 +135,6 @@ def draw_intervals(axes: Axes, of: Trial) -> None:
     axes.set_xticks([])
     label = "machines, by the width of their interval"
     dress(axes, f"Every 95% interval, at {of.n_temperatures} temperatures", label, "estimate − exact log Z, nats")
-
-
-def dress(axes: Axes, title: str, x: str, y: str) -> None:
-    axes.set_title(title, loc="left", fontweight="bold")
-    axes.set_xlabel(x, color=MUTED)
-    axes.set_ylabel(y, color=MUTED)
-    axes.grid(color=GRID, linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=MUTED, length=0)
-    for side in ("top", "right", "left", "bottom"):
-        axes.spines[side].set_visible(False)
 
 
 if __name__ == "__main__":

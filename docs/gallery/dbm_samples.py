@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import likely
+from look import MUTED, TYPE
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "dbm_samples.png"
-INK, MUTED = "#16202c", "#5d6b7a"
 SIDE, GAP = 8, 2  # pixels of a digit, and between two
 SEEN = 32  # pixels of the upper half
 
@@ -26,7 +26,7 @@ def fitted(small: bool) -> likely.DBM:
     return model.fit(digits.train)
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     digits, model = likely.datasets.load("digits"), fitted(small)
     per_side = 10

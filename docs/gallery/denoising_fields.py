@@ -10,9 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import likely
+from look import MUTED, TYPE, square
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "denoising_fields.png"
-INK, MUTED, DATA = "#16202c", "#5d6b7a", "#d55e00"  # the last is Okabe and Ito's
+DATA = "#d55e00"  # Okabe and Ito's
 LIMIT, LONGEST = 2.5, 0.23
 
 
@@ -24,7 +25,7 @@ def spiral(n: int, seed: int = 0) -> np.ndarray:
     return points + rng.normal(scale=0.03, size=(n, 2))
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     rows = spiral(200 if small else 3000)
     size = {"hidden": (16,), "n_epochs": 1} if small else {"hidden": (128, 128), "n_epochs": 400}
@@ -55,13 +56,7 @@ def draw(axes: Axes, model: likely.Autoencoder, rows: np.ndarray, title: str) ->
     axes.quiver(*grid.T, *arrows.T, length, **style)
     axes.set_title(title, loc="left", fontweight="bold")
     axes.set_xlabel(f"mean move on the grid {length.mean():.2f}", color=MUTED)
-    axes.set_xlim(-LIMIT, LIMIT)
-    axes.set_ylim(-LIMIT, LIMIT)
-    axes.set_aspect("equal")
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for side in axes.spines.values():
-        side.set_color("#dfe4ea")
+    square(axes, LIMIT)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import likely
+from look import TYPE, dress, signed
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "em.png"
-INK, MUTED, GRID = "#16202c", "#5d6b7a", "#dfe4ea"
 TRAIN, TEST = "#0072b2", "#d55e00"  # Okabe and Ito's
 
 
@@ -35,7 +35,7 @@ def runs(small: bool) -> list[Run]:
     return out
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     done = runs(small)
     figure = Figure(figsize=(9.6, 4.2), dpi=130, layout="constrained")
@@ -55,7 +55,7 @@ def draw_curves(axes: Axes, done: list[Run]) -> None:
             label, (len(run.curve), run.curve[-1]), (5, 0), textcoords="offset points", va="center", fontsize=9
         )
     axes.set_xlim(0, longest * 1.45)
-    dress(axes, "EM never falls", "iteration", "log-likelihood + log prior, nats a row")
+    finish(axes, "EM never falls", "iteration", "log-likelihood + log prior, nats a row")
 
 
 def draw_scores(axes: Axes, done: list[Run]) -> None:
@@ -72,19 +72,12 @@ def draw_scores(axes: Axes, done: list[Run]) -> None:
     axes.set_xticks(sizes, [str(size) for size in sizes], minor=False)
     axes.minorticks_off()
     axes.set_xlim(sizes[0] * 0.85, sizes[-1] * 3.6)
-    dress(axes, "... but new rows gain less and less", "components", "log p, nats a row")
+    finish(axes, "... but new rows gain less and less", "components", "log p, nats a row")
 
 
-def dress(axes: Axes, title: str, x: str, y: str) -> None:
-    axes.set_title(title, loc="left", fontweight="bold")
-    axes.set_xlabel(x, color=MUTED)
-    axes.set_ylabel(y, color=MUTED)
-    axes.grid(color=GRID, linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=MUTED, length=0)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("-", "−"))
-    for side in ("top", "right", "left", "bottom"):
-        axes.spines[side].set_visible(False)
+def finish(axes: Axes, title: str, x: str, y: str) -> None:
+    dress(axes, title, x, y)
+    axes.yaxis.set_major_formatter(signed)
 
 
 if __name__ == "__main__":

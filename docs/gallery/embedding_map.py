@@ -13,10 +13,10 @@ from sklearn.manifold import TSNE
 
 import likely
 from likely.models.language.word_vectors import unit_rows
+from look import INK
 
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / "docs" / "images" / "embedding_map.png"
-INK, MUTED = "#16202c", "#5d6b7a"
 GROUPS = {  # name: colour, words
     "months": ("#0072b2", "January February March April June July August September October November December"),
     "numbers": ("#56b4e9", "two three four five six seven eight nine ten twelve twenty hundred"),

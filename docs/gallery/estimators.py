@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from likely.gradients import LocationScale, Problem, ScoreFunction, descend, make_estimator, measure
+from look import INK, TYPE, dress
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "estimators.png"
-INK, MUTED, GRID = "#16202c", "#5d6b7a", "#dfe4ea"
 RACERS = {  # Okabe and Ito's colours
     "score function": (ScoreFunction("none"), "#d55e00"),
     "score function, running mean": (ScoreFunction("running_mean"), "#cc79a7"),
@@ -47,7 +47,7 @@ def variances(estimator, places: np.ndarray, n_draws: int) -> list[float]:
     return [measure(estimator, problem(float(theta)), n_draws=n_draws).variance for theta in places]
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     n_runs, n_steps, n_draws = (20, 40, 2000) if small else (1000, 400, 200_000)
     names = list(RACERS)[::2] if small else list(RACERS)
@@ -73,17 +73,6 @@ def draw_paths(axes: Axes, runs: np.ndarray, name: str, colour: str) -> None:
     low, high = np.quantile(runs, (0.05, 0.95), axis=0)
     axes.fill_between(range(len(low)), low, high, color=colour, alpha=0.22, linewidth=0)
     axes.plot(runs[0], color=colour, linewidth=1.1, label=name)
-
-
-def dress(axes: Axes, title: str, x: str, y: str) -> None:
-    axes.set_title(title, loc="left", fontweight="bold")
-    axes.set_xlabel(x, color=MUTED)
-    axes.set_ylabel(y, color=MUTED)
-    axes.grid(color=GRID, linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=MUTED, length=0, which="both")
-    for side in ("top", "right", "left", "bottom"):
-        axes.spines[side].set_visible(False)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import likely
+from look import GRID, INK, MUTED, signed
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "evidence.png"
-INK, MUTED, GRID = "#16202c", "#5d6b7a", "#dfe4ea"
 COLOURS = {"exact": "#0072b2", "lower": "#d55e00", "estimate": "#009e73"}  # Okabe and Ito's
 HEADINGS = {
     "exact": "exact",
@@ -79,7 +79,7 @@ def dress(axes: Axes, means: list[float]) -> None:
     axes.set_xlim(low - 0.06 * (high - low) - 0.5, high + 0.32 * (high - low) + 0.5)
     axes.tick_params(axis="y", length=0, labelcolor=INK)
     axes.tick_params(axis="x", colors=MUTED)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("-", "−"))
+    axes.xaxis.set_major_formatter(signed)
     axes.set_xlabel("mean log p of a test row, nats (thin line: ± standard error)", color=MUTED)
     axes.grid(axis="x", color=GRID, linewidth=0.7)
     axes.set_axisbelow(True)

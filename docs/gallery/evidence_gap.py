@@ -8,9 +8,9 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 import likely
+from look import GRID, MUTED, TYPE
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "evidence_gap.png"
-INK, MUTED, GRID = "#16202c", "#5d6b7a", "#dfe4ea"
 APPROXIMATION, AMORTISATION = "#0072b2", "#e69f00"  # Okabe and Ito's
 MODELS = {
     "diagonal q": {},
@@ -32,7 +32,7 @@ def gaps(small: bool) -> dict[str, likely.models.latent.gap.EvidenceGap]:
     return out
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     found = gaps(small)
     figure = Figure(figsize=(8.6, 3.4), dpi=80 if small else 120, layout="constrained")

@@ -10,9 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import likely
+from look import INK, MUTED, TYPE, square
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "gan_ring.png"
-INK, MUTED, DATA, SAMPLES = "#16202c", "#5d6b7a", "#d55e00", "#0072b2"  # the last two are Okabe and Ito's
+DATA, SAMPLES = "#d55e00", "#0072b2"  # Okabe and Ito's
 LIMIT, WIDTH = 3.1, 0.12
 LEVELS = np.array([-4, -2, -1, -0.5, 0, 0.5, 1, 2, 4])
 
@@ -29,7 +30,7 @@ def ring(n: int, seed: int) -> np.ndarray:
     return centres()[rng.integers(0, 8, n)] + WIDTH * rng.normal(size=(n, 2))
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     rows = ring(200 if small else 4000, 0)
     stages = (2, 2) if small else (5, 20, 60, 400)
@@ -55,13 +56,7 @@ def draw(axes: Axes, model: likely.GAN, rows: np.ndarray, n_epochs: int, n: int)
     near = np.linalg.norm(samples[:, None] - centres()[None], axis=2).min(axis=1) < 3 * WIDTH
     axes.set_title(f"{n_epochs} epochs", loc="left", fontweight="bold")
     axes.set_xlabel(f"{near.mean():.0%} within 3 deviations", color=MUTED)
-    axes.set_xlim(-LIMIT, LIMIT)
-    axes.set_ylim(-LIMIT, LIMIT)
-    axes.set_aspect("equal")
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for side in axes.spines.values():
-        side.set_color("#dfe4ea")
+    square(axes, LIMIT)
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from likely.models.language.gradient_flow import flow_of
 from likely.nets.recurrent import Cell
+from look import MUTED, TYPE, strip
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "gradient_flow.png"
-INK, MUTED, GRID = "#16202c", "#5d6b7a", "#dfe4ea"
 CURVES = (  # kind, size of the recurrent weights, bias of the forget gate, colour, name
     ("rnn", 0.9, None, "#56b4e9", "simple, spectral radius 0.9"),
     ("rnn", 1.0, None, "#0072b2", "simple, orthogonal"),
@@ -24,7 +24,7 @@ CURVES = (  # kind, size of the recurrent weights, bias of the forget gate, colo
 )
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     n_steps, size = (10, 4) if small else (60, 32)
     inputs = 0.1 * jax.random.normal(jax.random.key(1), (n_steps, 8))
@@ -46,11 +46,7 @@ def main(small: bool = False, out: Path = OUT) -> None:
     panel.set_xlabel("steps back", color=MUTED)
     panel.set_ylabel("largest singular value of ∂s(T)/∂s(T − d)", color=MUTED)
     panel.set_title("Gradients through time", loc="left", fontweight="bold")
-    panel.grid(color=GRID, linewidth=0.7)
-    panel.set_axisbelow(True)
-    panel.tick_params(colors=MUTED, length=0)
-    for side in panel.spines.values():
-        side.set_visible(False)
+    strip(panel)
     figure.savefig(out, facecolor="white", metadata={"Software": ""})
 
 

@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from likely.gradients import Bernoulli, Categorical, GumbelSoftmax, Problem, ScoreFunction, measure
+from look import GRID, INK, MUTED, strip
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "gumbel_simplex.png"
-INK, MUTED, GRID = "#16202c", "#5d6b7a", "#dfe4ea"
 DRAWS, BIAS, VARIANCE = "#0072b2", "#d55e00", "#009e73"  # Okabe and Ito's
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 3**0.5 / 2]])
 LOGITS = jnp.log(jnp.array([[0.2, 0.3, 0.5]]))
@@ -90,11 +90,7 @@ def draw_trade(axes: Axes, tried: tuple[float, ...], n_draws: int) -> None:
     ticks = [t for t in (2.0, 1.0, 0.5, 0.25, 0.125) if tried[-1] <= t <= tried[0]]
     axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
     axes.minorticks_off()
-    axes.grid(color=GRID, linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=MUTED, length=0, which="both")
-    for side in ("top", "right", "left", "bottom"):
-        axes.spines[side].set_visible(False)
+    strip(axes)
 
 
 if __name__ == "__main__":

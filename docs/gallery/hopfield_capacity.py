@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import likely
+from look import MUTED, TYPE, strip
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "hopfield_capacity.png"
-INK, MUTED, GRID = "#16202c", "#5d6b7a", "#dfe4ea"
 CLIFF = 0.138  # Amit, Gutfreund and Sompolinsky (1985), for ever larger networks
 MEMORIES = {
     "Hebb": ({}, "#d55e00"),
@@ -36,7 +36,7 @@ def curve(options: dict, n_units: int, loads: np.ndarray, flipped: float, n_seed
     return [float(np.mean([recalled(options, n_units, p, flipped, seed) for seed in range(n_seeds)])) for p in sizes]
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     figure = Figure(figsize=(9.6, 4.0), dpi=130, layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -79,11 +79,7 @@ def dress(axes: Axes, title: str, below: str) -> None:
     axes.set_xlabel(f"patterns a unit; {below}", color=MUTED)
     axes.set_ylabel("share recalled (95% of units right)", color=MUTED)
     axes.set_ylim(-0.04, 1.08)
-    axes.grid(color=GRID, linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=MUTED, length=0)
-    for side in axes.spines.values():
-        side.set_visible(False)
+    strip(axes)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import likely
+from look import GRID, INK, MUTED, TYPE, signed, strip
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "hopfield_recall.png"
-INK, MUTED, GRID = "#16202c", "#5d6b7a", "#dfe4ea"
 LINES = ("#0072b2", "#009e73", "#e69f00", "#d55e00")  # Okabe and Ito's
 LETTERS = (
     ("####.", ".#..#", ".#..#", ".#..#", "####."),
@@ -72,7 +72,7 @@ def stories(small: bool) -> list[Story]:
     ]
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     told = stories(small)
     figure = Figure(figsize=(10.8, 1.12 * len(told) + 0.35), dpi=130, layout="constrained")
@@ -117,13 +117,9 @@ def draw_energies(axes: Axes, told: list[Story]) -> None:
     axes.set_title("The energy only falls", loc="left", fontweight="bold")
     axes.set_xlabel("turned units", color=MUTED)
     axes.set_ylabel("energy", color=MUTED)
-    axes.grid(color=GRID, linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=MUTED, length=0)
+    strip(axes)
     axes.set_xticks(range(0, max(len(story.energies) for story in told), 2))
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("-", "−"))
-    for side in axes.spines.values():
-        side.set_visible(False)
+    axes.yaxis.set_major_formatter(signed)
 
 
 if __name__ == "__main__":

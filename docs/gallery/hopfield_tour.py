@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 import likely
 from likely.models.energy.hopfield_tour import tour_length
+from look import GRID, INK, MUTED, TYPE
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "hopfield_tour.png"
-INK, MUTED, GRID = "#16202c", "#5d6b7a", "#dfe4ea"
 FOUND, OTHER = "#0072b2", "#d55e00"  # Okabe and Ito's
 
 
@@ -38,7 +38,7 @@ def nearest_neighbour(distances: np.ndarray) -> np.ndarray:
     return np.array(tour)
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     rng = np.random.default_rng(4)
     few, many = rng.random((6 if small else 10, 2)), rng.random((8 if small else 30, 2))

@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 
 from likely.objectives.nce import Noise, WithConstant, noise_contrastive
 from likely.training import Batch
+from look import MUTED, TYPE, dress, signed
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "nce_constant.png"
-INK, MUTED, GRID = "#16202c", "#5d6b7a", "#dfe4ea"
 MODEL, TRUTH = "#0072b2", "#d55e00"  # Okabe and Ito's
 N_UNITS = 8
 STATES = jnp.asarray(list(itertools.product((0.0, 1.0), repeat=N_UNITS)))
@@ -97,7 +97,7 @@ def error_of_constant(key: jax.Array, n_rows: int, n_noise: int, n_fits: int) ->
     return jnp.sqrt(jnp.mean((jax.lax.map(fit, jax.random.split(key, n_fits)) - truth[2]) ** 2))
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     figure = Figure(figsize=(9.6, 4.2), dpi=130, layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -116,7 +116,7 @@ def draw_course(axes: Axes, n_steps: int) -> None:
                   ha="right", fontsize=9)  # fmt: skip
     axes.set_xscale("log")
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(0, 0.45), fontsize=9)
-    dress(axes, "NCE finds the normaliser while it learns", "step (eight units, 5,000 rows, k = 4)", "nats")
+    finish(axes, "NCE finds the normaliser while it learns", "step (eight units, 5,000 rows, k = 4)", "nats")
 
 
 def draw_errors(axes: Axes, sizes: tuple[int, ...], n_fits: int) -> None:
@@ -132,21 +132,14 @@ def draw_errors(axes: Axes, sizes: tuple[int, ...], n_fits: int) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(sizes[0] * 0.8, sizes[-1] * 2.2)
-    dress(axes, "The error of c falls as 1/√n, and with k", "rows (of a standard normal)", "error of c, nats")
+    finish(axes, "The error of c falls as 1/√n, and with k", "rows (of a standard normal)", "error of c, nats")
     axes.minorticks_off()
 
 
-def dress(axes: Axes, title: str, x: str, y: str) -> None:
-    axes.set_title(title, loc="left", fontweight="bold")
-    axes.set_xlabel(x, color=MUTED)
-    axes.set_ylabel(y, color=MUTED)
-    axes.grid(color=GRID, linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=MUTED, length=0, which="both")
+def finish(axes: Axes, title: str, x: str, y: str) -> None:
+    dress(axes, title, x, y)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("-", "−"))
-    for side in ("top", "right", "left", "bottom"):
-        axes.spines[side].set_visible(False)
+    axes.yaxis.set_major_formatter(signed)
 
 
 if __name__ == "__main__":

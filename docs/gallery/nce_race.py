@@ -10,14 +10,15 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from look import MUTED, TYPE, strip
+
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / "docs" / "images" / "nce_race.png"
 MEASURED = ROOT / "benchmarks" / "results" / "nce.json"
-INK, MUTED, GRID = "#16202c", "#5d6b7a", "#dfe4ea"
 NOISE, OTHER = "#d55e00", "#0072b2"  # Okabe and Ito's
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     figures = json.loads(MEASURED.read_text())["figures"]
     figure = Figure(figsize=(10.6, 4.2), dpi=80 if small else 120, layout="constrained")
@@ -28,12 +29,8 @@ def main(small: bool = False, out: Path = OUT) -> None:
     for panel in (left, right):
         panel.set_xscale("log")
         panel.set_xlabel("seconds of the fit", color=MUTED)
-        panel.grid(color=GRID, linewidth=0.7)
-        panel.set_axisbelow(True)
-        panel.tick_params(colors=MUTED, length=0)
+        strip(panel)
         panel.legend(frameon=False, loc="lower left" if panel is right else "lower right")
-        for side in panel.spines.values():
-            side.set_visible(False)
     figure.savefig(out, facecolor="white", metadata={"Software": ""})
 
 

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 import likely
 from likely.datasets import CONVENTION, Corpus, TextDataset
 from likely.models.language.ngram import SMOOTHINGS
+from look import GRID, MUTED, TYPE
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "ngram_orders.png"
-INK, MUTED, GRID = "#16202c", "#5d6b7a", "#dfe4ea"
 # Okabe and Ito's
 COLOURS = {
     "add_k": "#e69f00",
@@ -50,7 +50,7 @@ def perplexities(small: bool) -> dict[str, list[float]]:
     return out
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     done = perplexities(small)
     figure = Figure(figsize=(7.6, 4.6), dpi=130, layout="constrained")

@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 
 import likely
 from likely.datasets.sequence_tasks import copy_task
+from look import MUTED, TYPE
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "ntm_memory.png"
-INK, MUTED, FLAG = "#16202c", "#5d6b7a", "#d55e00"
+FLAG = "#d55e00"
 SHADES = "Blues"
 LENGTH = 32
 
@@ -30,7 +31,7 @@ def machine(small: bool) -> likely.NeuralTuringMachine:
     return model.fit(*copy_task(8_000, lengths=(1, 20), seed=1))
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     model = machine(small)
     length = 3 if small else LENGTH

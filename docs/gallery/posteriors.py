@@ -20,9 +20,10 @@ from likely.models.latent.vae_network import Design, first_module
 from likely.models.latent.vae_posteriors import FAMILIES
 from likely.nets import MLP
 from likely.objectives.elbo import antithetic_noise, elbo_of, refine_answer
+from look import MUTED, TYPE
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "posteriors.png"
-INK, MUTED, CURVE = "#16202c", "#5d6b7a", "#d55e00"
+CURVE = "#d55e00"
 NAMES = {"diagonal": "diagonal", "full": "full", "low_rank": "low rank", "planar": "planar flow"}
 SPAN = 1.9
 ROW = 4
@@ -72,7 +73,7 @@ def best_of(name: str, module, x, observed, log_prob: float, small: bool) -> Fit
     return Fit(name, np.split(np.asarray(curves[0]), 3), log_prob - float(bound[0]))
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     digits = likely.datasets.load("digits")
     module = learned(digits, small)

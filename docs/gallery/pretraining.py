@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import likely
+from look import MUTED, TYPE, strip
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "pretraining.png"
-INK, MUTED, GRID = "#16202c", "#5d6b7a", "#dfe4ea"
 WITH, WITHOUT = "#0072b2", "#d55e00"  # Okabe and Ito's
 
 
@@ -41,7 +41,7 @@ def error(model: likely.PretrainedClassifier) -> float:
     return 100 * (1 - model.score(digits.test, digits.labels["test"]))
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     counts, found, stack = errors(small)
     figure = Figure(figsize=(9.6, 4.0), dpi=130, layout="constrained")
@@ -75,11 +75,7 @@ def draw_errors(axes: Axes, counts: list[int], found: dict[bool, np.ndarray]) ->
     axes.set_title("Rows without labels help most where labels are few", loc="left", fontweight="bold")
     axes.set_xlabel("labelled digits, of 1,000", color=MUTED)
     axes.set_ylabel("test error, %", color=MUTED)
-    axes.grid(color=GRID, linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=MUTED, length=0)
-    for side in ("top", "right", "left", "bottom"):
-        axes.spines[side].set_visible(False)
+    strip(axes)
 
 
 def draw_filters(axes: Axes, weights: np.ndarray, across: int = 8, down: int = 8) -> None:

@@ -14,9 +14,9 @@ from matplotlib.figure import Figure, SubFigure
 
 import likely
 from likely.models.energy.harmonium import hidden_logits, sample_hidden, visible_natural
+from look import MUTED, TYPE
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "rbm_filters.png"
-INK, MUTED = "#16202c", "#5d6b7a"
 STOPS = (0, 1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 300, 500, 800)
 SIDE = 8  # pixels
 
@@ -64,7 +64,7 @@ def chains(machine: likely.Model, rows: np.ndarray) -> np.ndarray:
     return np.stack(out)
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     done = machines(small)
     figure = Figure(figsize=(9.6, 5.2), dpi=130, layout="constrained")

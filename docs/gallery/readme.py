@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import likely
+from look import INK, MUTED
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "readme.png"
-INK, MUTED = "#16202c", "#5d6b7a"
 PAPER, ERASED = np.array([1.0, 1.0, 1.0]), np.array([0.965, 0.769, 0.541])
 DARK = np.array([0.086, 0.125, 0.173])
 SIDE, ACROSS = 8, 8

@@ -10,10 +10,11 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from look import MUTED, TYPE, strip
+
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / "docs" / "images" / "scaling.png"
 MEASURED = ROOT / "benchmarks" / "results" / "scaling.json"
-INK, MUTED, GRID = "#16202c", "#5d6b7a", "#dfe4ea"
 COLOURS = {  # Okabe and Ito's
     "Independent": "#7f7f7f",
     "Mixture": "#0072b2",
@@ -25,7 +26,7 @@ COLOURS = {  # Okabe and Ito's
 AXES = {"rows": "rows", "columns": "columns", "hidden": "hidden units"}
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     figures = json.loads(MEASURED.read_text())["figures"]
     figure = Figure(figsize=(11.4, 4.4), dpi=80 if small else 120, layout="constrained")
@@ -50,11 +51,7 @@ def draw(panel: Axes, axis: str, name: str, figures: dict[str, Any]) -> None:
     others = ", ".join(f"{size:,} {AXES[other]}" for other, size in figures["middle"].items() if other != axis)
     panel.set_title(f"More {name}", loc="left", fontweight="bold")
     panel.set_xlabel(f"{name}; {others}", color=MUTED, fontsize=9)
-    panel.grid(color=GRID, linewidth=0.7)
-    panel.set_axisbelow(True)
-    panel.tick_params(colors=MUTED, length=0)
-    for side in panel.spines.values():
-        side.set_visible(False)
+    strip(panel)
 
 
 def label(panel: Axes, curves: dict[str, Any]) -> None:

@@ -13,9 +13,10 @@ from matplotlib.figure import Figure
 import likely
 from likely.models.energy.energy_function import energy
 from likely.objectives.score_matching import score
+from look import TYPE
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "score_matching.png"
-INK, MUTED, DATA, SAMPLES = "#16202c", "#5d6b7a", "#d55e00", "#0072b2"  # the last two are Okabe and Ito's
+DATA, SAMPLES = "#d55e00", "#0072b2"  # Okabe and Ito's
 LIMIT = 2.4
 
 
@@ -28,7 +29,7 @@ def spirals(n: int, seed: int = 0) -> np.ndarray:
     return points + rng.normal(scale=0.09, size=(n, 2))
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     rows = spirals(300 if small else 4000)
     more = {"hidden": (16,), "n_epochs": 2, "n_temperatures": 20, "n_sweeps": 10}

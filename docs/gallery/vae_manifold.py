@@ -10,13 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import likely
+from look import MUTED, TYPE
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "vae_manifold.png"
-INK, MUTED = "#16202c", "#5d6b7a"
 BETAS = {"both terms": 1.0, "without the KL term": 0.0, "the KL term alone, nearly (β = 100)": 100.0}
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     digits = likely.datasets.load("digits")
     size = {"hidden": (16,), "n_epochs": 2} if small else {"hidden": (200, 200), "n_epochs": 150}

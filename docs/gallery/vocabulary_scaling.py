@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 
 import likely
 from likely.datasets import Vocabulary
+from look import MUTED, TYPE, strip
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "vocabulary_scaling.png"
-INK, MUTED, GRID = "#16202c", "#5d6b7a", "#dfe4ea"
 COLOURS = {"softmax": "#d55e00", "nce": "#0072b2", "negative_sampling": "#009e73"}  # Okabe and Ito's
 NAMES = {"softmax": "full softmax", "nce": "noise contrast", "negative_sampling": "negative sampling"}
 
@@ -55,7 +55,7 @@ def measured(small: bool) -> tuple[list[int], dict[str, list[float]]]:
     }
 
 
-@mpl.rc_context({"font.family": "DejaVu Sans", "font.size": 10, "text.color": INK, "axes.titlesize": 11})
+@mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     sizes, found = measured(small)
     figure = Figure(figsize=(8.2, 4.6), dpi=130, layout="constrained")
@@ -83,11 +83,7 @@ def draw(axes: Axes, sizes: list[int], found: dict[str, list[float]]) -> None:
     axes.set_xlabel("words in the vocabulary", color=MUTED)
     axes.set_ylabel("seconds of one core for a million words", color=MUTED)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-    axes.grid(color=GRID, linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(colors=MUTED, length=0)
-    for side in ("top", "right", "left", "bottom"):
-        axes.spines[side].set_visible(False)
+    strip(axes)
 
 
 def _told(value: float) -> str:

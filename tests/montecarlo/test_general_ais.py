@@ -104,7 +104,7 @@ def test_two_devices_agree_with_one():
     environment = {
         **os.environ,
         "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+        "XLA_FLAGS": f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=2",
     }
     command = [sys.executable, "-W", "error", "-m", "tests.montecarlo.run_alone"]
     done = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)

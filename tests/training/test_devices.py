@@ -16,7 +16,7 @@ def run_on(n_devices: int, output: Path) -> dict[str, np.ndarray]:
     environment = {
         **os.environ,
         "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
-        "XLA_FLAGS": f"--xla_force_host_platform_device_count={n_devices}",
+        "XLA_FLAGS": f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={n_devices}",
     }
     command = [sys.executable, "-W", "error", "-m", "tests.training.run_alone", str(output)]
     subprocess.run(command, cwd=ROOT, env=environment, check=True)

@@ -41,7 +41,7 @@ from likely.models.latent.discrete_network import (
 from likely.models.latent.starting_point import starting_point
 from likely.models.latent.variational import AT_LEAST_ONE, Variational, draws_of
 from likely.objectives.discrete_elbo import discrete_elbo_loss, negative_discrete_elbo
-from likely.runtime import BLOCK_ROWS, by_blocks, float_dtype
+from likely.runtime import by_blocks, float_dtype
 from likely.training import train
 
 MOST_ENUMERATED = 8  # bits: a training step passes 2^bits latents a row through the decoder
@@ -253,9 +253,7 @@ class DiscreteVAE(Variational):
         return Evidence.lower_bound(weighted[0], weighted[1] if self.n_importance > 1 else None, method=method)
 
     def _sample(self, key, n):
-        blocks = range(math.ceil(n / BLOCK_ROWS))
-        rows = [np.asarray(draw_new(jax.random.fold_in(key, b), self.params_, BLOCK_ROWS)) for b in blocks]
-        return np.concatenate(rows)[:n]
+        return draws_of(lambda block_key, part: draw_new(block_key, self.params_, len(part)), 1, key, n)[:, 0]
 
     def _condition(self, rows, key):
         weighted, logits = by_blocks(lambda x, observed: self._weigh(key, x, observed, conditional=True), rows)

@@ -156,9 +156,7 @@ class Decoded(Variational):
         return Evidence.lower_bound(weighted[0], replicates, method=method)
 
     def _sample(self, key, n):
-        blocks = range(math.ceil(n / BLOCK_ROWS))
-        rows = [np.asarray(draw_new(jax.random.fold_in(key, b), self.params_, BLOCK_ROWS)) for b in blocks]
-        return np.concatenate(rows)[:n]
+        return draws_of(lambda block_key, part: draw_new(block_key, self.params_, len(part)), 1, key, n)[:, 0]
 
     def _condition(self, rows, key):
         weighted, answer = by_blocks(lambda x, observed: self._weigh(key, x, observed, conditional=True), rows)
