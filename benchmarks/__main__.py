@@ -30,6 +30,7 @@ NAMES = (
     "vae_pythae",
     "vae_family_pythae",
     "vae_binarized_mnist",
+    "vae_longer",
     "iwae",
     "discrete_vae",
     "denoising",

@@ -28,11 +28,11 @@ class TextContest:
 
 
 def contest(models: Any, data: TextDataset, seed: int) -> TextContest:
-    """Clones of the models by name, with a seed; without models, n-grams of several orders and smoothings."""
+    """Clones of the models by name, with a seed; without models, n-grams of several kinds and a recurrent one."""
     from sklearn.base import clone
 
     if models is None:
-        given = _line_up()
+        given = _line_up(data.train.vocabulary())
     elif isinstance(models, Mapping):
         given = {str(name): _model(model) for name, model in models.items()}
     else:
@@ -77,8 +77,8 @@ def text_sections(board: Leaderboard) -> str:
     return section("What they write", "Sentences drawn from each model, cut off after 40 tokens.", table)
 
 
-def _line_up() -> dict[str, Any]:
-    """The best smoothing at four orders, and the others once each, at an order that suits a million words."""
+def _line_up(vocabulary: Vocabulary) -> dict[str, Any]:
+    """The best smoothing at four orders, the others once each, at an order that suits a million words; and an LSTM."""
     from likely.models.language.ngram import NGram
 
     models = [NGram(order) for order in (1, 2, 3, 5)]
@@ -89,8 +89,19 @@ def _line_up() -> dict[str, Any]:
         NGram(3, "katz"),
         NGram(2, "add_k", k=0.01),
         NGram(5, "stupid_backoff"),
+        _recurrent(vocabulary),
     ]
     return _named(models)
+
+
+def _recurrent(vocabulary: Vocabulary) -> Any:
+    """An LSTM that sees about a million tokens, or each of more once: a first look within minutes, not a record."""
+    from likely.models.language.recurrent_lm import RecurrentLM
+
+    n_epochs = max(1, min(20, 1_000_000 // max(1, int(vocabulary.counts.sum()))))
+    # beyond some thousand words the softmax over all of them is most of the work
+    output = "nce" if len(vocabulary.tokens) > 5_000 else "softmax"
+    return RecurrentLM((100,), tied=True, dropout=0.1, output=output, learning_rate=5e-3, n_epochs=n_epochs)
 
 
 def _model(model: Any) -> Any:
