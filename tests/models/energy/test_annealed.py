@@ -16,8 +16,14 @@ from tests.models.energy.checks import check_ladder
 
 PIXELS = Columns(("binary",) * 16, (1,) * 16)
 N_CHAINS = 300
-forward_log_sums = eqx.filter_jit(annealed.forward_log_sums)
-reverse_log_sums = eqx.filter_jit(annealed.reverse_log_sums)
+# ten thousand temperatures take longer than compiling with all optimisations
+OPTIMISED = {
+    "xla_backend_optimization_level": 3,
+    "xla_llvm_disable_expensive_passes": False,
+    "xla_cpu_use_fusion_emitters": True,
+}
+forward_log_sums = eqx.filter_jit(annealed.forward_log_sums, compiler_options=OPTIMISED)
+reverse_log_sums = eqx.filter_jit(annealed.reverse_log_sums, compiler_options=OPTIMISED)
 
 
 def nothing(columns):

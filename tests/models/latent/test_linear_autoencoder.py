@@ -24,7 +24,7 @@ def test_holes_of_rows_in_a_plane_are_filled_and_an_empty_row_gives_the_mean(glo
     holed[0] = np.nan
     model = LinearAutoencoder(2, n_epochs=150, random_state=0).fit(holed)
     filled, enough = model.denoise(holed), (~np.isnan(holed)).sum(axis=1) >= 4
-    np.testing.assert_allclose(filled[enough], rows[enough], atol=0.1)
+    np.testing.assert_allclose(filled[enough], rows[enough], atol=5e-3)  # single precision, far from the mean
     np.testing.assert_allclose(filled[0], rows.mean(axis=0), atol=6 * rows.std() / np.sqrt(60))
 
 

@@ -12,12 +12,15 @@ from sklearn.mixture import GaussianMixture
 
 import likely
 from likely.columns import Columns
-from likely.models.latent import components
+from likely.models.latent import components, mixture_em
 from likely.models.latent.components import Layout
-from likely.models.latent.mixture_em import Prior, blocks_of, em_step, prior_of, seeded
+from likely.models.latent.mixture_em import Prior, blocks_of, prior_of, seeded
 from tests.models.latent import mixture_oracle
 
 COVARIANCES = ["full", "tied", "diagonal", "spherical"]
+em_step = jax.jit(mixture_em.em_step, static_argnames="layout")
+log_prob = jax.jit(components.log_prob, static_argnames="layout")
+expected_statistics = jax.jit(components.expected_statistics, static_argnames="layout")
 MIXED = Columns(("real", "binary", "categorical", "count", "real", "categorical"), (1, 1, 3, 1, 1, 2))
 
 
@@ -51,7 +54,7 @@ def test_log_prob_with_holes_equals_scipy(covariance, x64, global_random_seed):
     layout, blocks, prior, params = start(rows, MIXED, covariance, 3, global_random_seed)
     for _ in range(3):
         params, _ = em_step(params, (blocks, prior), layout=layout)
-    ours = components.log_prob(params, jnp.asarray(np.nan_to_num(rows)), jnp.asarray(~np.isnan(rows)), layout)
+    ours = log_prob(params, jnp.asarray(np.nan_to_num(rows)), jnp.asarray(~np.isnan(rows)), layout)
     np.testing.assert_allclose(ours, mixture_oracle.log_prob(params, rows, MIXED, covariance), rtol=1e-8)
 
 
@@ -77,10 +80,9 @@ def test_em_never_lowers_its_objective(seed, covariance, holes, strength):
         rows = mixed_rows(np.random.default_rng(seed), 50, holes)
         layout, blocks, prior, params = start(rows, MIXED, covariance, 3, seed)
         prior = Prior(prior.mean, jnp.asarray(strength), prior.ridge)
-        step = jax.jit(em_step, static_argnames="layout")
         values = []
         for _ in range(12):
-            params, value = step(params, (blocks, prior), layout=layout)
+            params, value = em_step(params, (blocks, prior), layout=layout)
             values.append(float(value))
     # probabilities are kept above 1e-7, which can cost the objective at most about that much
     assert np.diff(values).min() > -1e-6
@@ -102,7 +104,7 @@ def test_condition_equals_brute_force(covariance, x64, global_random_seed):
     layout, blocks, prior, params = start(rows, MIXED, covariance, 2, global_random_seed)
     params, _ = em_step(params, (blocks, prior), layout=layout)
     x, observed = jnp.asarray(np.nan_to_num(rows)), jnp.asarray(~np.isnan(rows))
-    ours = np.asarray(components.expected_statistics(params, x, observed, layout))
+    ours = np.asarray(expected_statistics(params, x, observed, layout))
     for i, row in enumerate(rows):
         for value, place, column in ((1.0, 1, 0), (2.0, 2, 3)):  # P(binary = 1), P(third category)
             if not np.isnan(row[place]):
@@ -117,7 +119,7 @@ def test_condition_equals_brute_force(covariance, x64, global_random_seed):
             table = np.repeat(row[None], len(grid), 0)
             table[:, 0] = grid
             cells, mask = jnp.asarray(np.nan_to_num(table)), jnp.asarray(~np.isnan(table))
-            density = np.exp(np.asarray(components.log_prob(params, cells, mask, layout)))
+            density = np.exp(np.asarray(log_prob(params, cells, mask, layout)))
             density /= np.trapezoid(density, grid)
             np.testing.assert_allclose(ours[i, 7], np.trapezoid(density * grid, grid), rtol=1e-6, atol=1e-8)
             np.testing.assert_allclose(ours[i, 9], np.trapezoid(density * grid**2, grid), rtol=1e-6, atol=1e-8)
