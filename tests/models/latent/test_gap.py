@@ -62,7 +62,7 @@ def test_the_gap_of_a_diagonal_posterior_is_split_as_it_must_be(global_random_se
     module = linear_module(np.zeros((4, 6)), np.zeros(4), loadings, offset, noise)
     rows = factor_rows(global_random_seed, loadings, offset, noise, 24)
     model = fitted(global_random_seed, rows, module)
-    n_samples, effort = 8192, {"n_temperatures": 60, "n_chains": 16, "n_leapfrog": 5}
+    n_samples, effort = 2048, {"n_temperatures": 60, "n_chains": 16, "n_leapfrog": 5}
     gap = evidence_gap(model, rows, n_refine=400, n_samples=n_samples, **effort)
     exact = factor_log_prob(rows, loadings, offset, noise)
     annealed = annealed_evidence(model, rows, **effort)
