@@ -57,6 +57,24 @@ def _asked(family, answer, z):
     return q, q.log_prob(z) if q.has_log_prob else None, q.kl_to_standard_normal()
 
 
+def test_products_of_matrices_give_the_density_of_every_member_at_every_point(x64, global_random_seed):
+    random = np.random.RandomState(global_random_seed)
+    q = FAMILIES["diagonal"].of(jnp.asarray(random.normal(size=(4, 2 * K))), K)
+    z = random.normal(size=(7, K))
+    members = zip(np.asarray(q.mean), np.exp(np.asarray(q.log_std)), strict=True)
+    expected = [stats.norm.logpdf(z, mean, std).sum(axis=1) for mean, std in members]
+    np.testing.assert_allclose(q.log_prob_everywhere(jnp.asarray(z)), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("prior", ["mixture", "vamp"])
+def test_the_divergence_to_a_mixture_is_that_of_its_log_density(x64, global_random_seed, prior):
+    rows = np.random.RandomState(global_random_seed).normal(size=(20, 3))
+    module = VAE(2, hidden=(), prior=prior, n_prior_components=3, n_epochs=1, random_state=0).fit(rows).params_
+    q, p = module.posterior(module.recognise(jnp.asarray(rows), None)), module.prior()
+    z, log_q = q.sample(jnp.asarray(np.random.RandomState(1).normal(size=(20, 5, 2))))
+    np.testing.assert_allclose(p.divergence(q, z, log_q), (log_q - p.log_prob(z)).mean(axis=1), rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_an_answer_of_zeros_is_near_the_standard_normal(x64, name):
     family = FAMILIES[name]

@@ -14,6 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
 from likely.objectives.elbo import kl_to_standard_normal
@@ -49,6 +50,17 @@ class Diagonal(eqx.Module):
     def log_prob(self, z: Float[Array, "n s k"]) -> Float[Array, "n s"]:
         """Log q(z), of each row's own latents."""
         return _log_density((z - self.mean[:, None]) * jnp.exp(-self.log_std)[:, None], self.log_std)
+
+    def log_prob_everywhere(self, z: Float[Array, "p k"]) -> Float[Array, "n p"]:
+        """Log q(z) of every row at every point, by products of matrices.
+
+        Several times faster than `log_prob`, and less exact: the squares of (z - mean) / std are multiplied out, which
+        in single precision costs their size times 1e-7. For learning, not for evidence.
+        """
+        weight, centre = jnp.exp(-2 * self.log_std), lax.stop_gradient(self.mean.mean(axis=0, keepdims=True))
+        mean, z = self.mean - centre, z - centre
+        constant = -0.5 * (mean**2 * weight).sum(axis=1) - self.log_std.sum(axis=1) - z.shape[1] * HALF_LOG_TWO_PI
+        return constant[:, None] + (mean * weight) @ z.T - 0.5 * weight @ (z**2).T
 
     def kl_to_standard_normal(self) -> Float[Array, " n"]:
         """KL(q || N(0, I))."""

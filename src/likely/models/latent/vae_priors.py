@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from likely.models.latent.vae_posteriors import HALF_LOG_TWO_PI
+from likely.models.latent.vae_posteriors import HALF_LOG_TWO_PI, Diagonal
 
 PRIORS = ("normal", "mixture", "vamp")
 
@@ -50,7 +50,11 @@ class MixtureOf(eqx.Module):
 
     def divergence(self, q: Any, z: Float[Array, "n s k"], log_q: Float[Array, "n s"]) -> Float[Array, " n"]:
         """KL(q || p), from the samples."""
-        return _sampled(self, z, log_q)
+        if not isinstance(self.q, Diagonal):
+            return _sampled(self, z, log_q)
+        members = self.q.log_prob_everywhere(z.reshape(-1, z.shape[-1]))
+        log_p = jax.nn.logsumexp(members + jax.nn.log_softmax(self.log_weight)[:, None], axis=0)
+        return (log_q - log_p.reshape(log_q.shape)).mean(axis=1)
 
     def sample(self, key: Key[Array, ""], n: int, k: int, dtype: Any) -> Float[Array, "n k"]:
         """z ~ p(z)."""
