@@ -66,7 +66,8 @@ def test_compare_ranks_by_evidence_and_shows_perplexity(text, tmp_path):
     board = json.loads(succeed("compare", text, "--json", "--report", report).stdout)
     assert board["convention"] == CONVENTION
     ranked = [entry["perplexity"] for entry in board["entries"] if entry["rank"]]
-    assert len(ranked) == 9
+    assert len(ranked) == 10
+    assert any(entry["name"].startswith("LSTM") for entry in board["entries"])
     assert ranked == sorted(ranked)
     apart = [entry for entry in board["entries"] if entry["rank"] is None]
     assert "do not sum to one" in apart[0]["apart"]
