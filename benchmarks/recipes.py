@@ -113,7 +113,7 @@ IWAE_LINE_UP: dict[str, tuple[str, dict[str, Any]]] = {
     ),
 }
 
-DEBD_SETS = ("nltcs", "plants", "jester", "accidents", "dna", "mushrooms")
+DEBD_SETS = ("nltcs", "plants", "jester", "accidents", "dna", "mushrooms", "silhouettes")
 
 _RBM = {"n_epochs": 100, "learning_rate": 0.05, "batch_size": 50}
 _VAE = {"learning_rate": 3e-3, "batch_size": 50, "validate_every": 5, "n_importance": 5_000}
@@ -131,6 +131,9 @@ DEBD_GRIDS: dict[str, list[dict[str, Any]]] = {
         _RBM | {"n_components": 50, "learning_rate": 0.02, "weight_decay": 0.02},
     ],
     "VAE": [_VAE | {"n_components": 16, "hidden": (200, 200), "n_epochs": 40, "patience": 10, "beta_warmup": 10}],
+    "DeepLatentGaussian": [
+        _VAE | {"layers": (16, 8), "hidden": (200,), "n_epochs": 40, "patience": 10, "beta_warmup": 10},
+    ],
 }
 
 # Sets of few rows can be gone through many times: the warm-up keeps latents in use, the decay keeps rows from being
