@@ -1,4 +1,4 @@
-"""Six binary data sets of debd, and silhouettes: each model's best of a small grid by validation, beside published ones.
+"""Six binary data sets of debd, and silhouettes: each model's best of a small grid by validation, and published ones.
 
 Each setting is fitted on the training rows, with the validation rows for early stopping where a model has it. The
 setting with the best validation evidence is the one whose test evidence is reported; the test rows choose nothing. An
