@@ -199,7 +199,6 @@ def test_fit_refusals(table, tmp_path):
     out = tmp_path / "m.likely"
     fit = ("fit", "mixture", table, "--out", out)
     refused("fit", "mixtur", table, "--out", out, words="Did you mean 'mixture'")
-    refused("fit", "mixture", table, words="--out")
     refused("fit", "mixture", tmp_path / "no.csv", "--out", out, words="there is no file")
     refused(*fit, "--set", "n_components", words="NAME=VALUE")
     refused(*fit, "--set", "n_component=3", words="Did you mean 'n_components'")
@@ -211,6 +210,12 @@ def test_fit_refusals(table, tmp_path):
     refused("fit", "mixture", table, "--out", tmp_path, words="is a folder")
     refused("fit", "factoranalysis", table, "--out", out, words="is categorical")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_name_a_model_is_saved_under_its_own(table, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "saved as independent.likely" in succeed("fit", "independent", table).stdout
+    refused("fit", "independent", table, words="independent.likely exists")
 
 
 def test_checkpoints_are_neither_lost_nor_invented(table, tmp_path):

@@ -16,7 +16,7 @@ def fit(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Name of a model (see `likely models`).")],
     data: Data,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Where the fitted model goes; of text by default MODEL.likely.")
+        Path | None, typer.Option("--out", help="Where the fitted model goes; MODEL.likely by default.")
     ] = None,
     settings: Annotated[
         list[str], typer.Option("--set", metavar="NAME=VALUE", help="A hyper-parameter; may be given several times.")
@@ -42,6 +42,7 @@ def fit(
     from likely import registry
 
     entry = registry.find(model)
+    out = Path(f"{entry.name}.likely") if out is None else out
     settings = settings if order is None else [*settings, f"order={order}"]
     if entry in registry.LANGUAGE:
         from likely.cli.text import fit_text
@@ -50,8 +51,6 @@ def fit(
             raise ValueError(f"{entry.name} is a model of text, which has no columns and no checkpoints.")
         fit_text(_build(entry.class_name, settings, seed), data, out, force, json)
         return
-    if out is None:
-        raise ValueError("--out PATH is needed: where the fitted model goes.")
     check_output(out, force)
     _check_checkpoint(checkpoint, resume, force)
     unfitted = _build(entry.class_name, settings, seed)

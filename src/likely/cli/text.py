@@ -48,10 +48,9 @@ def load_text_rows(data: str, part: str, model: Any) -> Any:
     return getattr(load_text_data(data, type(model).__name__), part)
 
 
-def fit_text(model: Any, data: str, out: Path | None, force: bool, json: bool) -> None:
+def fit_text(model: Any, data: str, out: Path, force: bool, json: bool) -> None:
     """Fit on the training sentences, save, and print the perplexity of the test sentences."""
     name = type(model).__name__
-    out = Path(f"{name.lower()}.likely") if out is None else out
     check_output(out, force)
     dataset = load_text_data(data, name)
     start = time.perf_counter()
