@@ -2,7 +2,8 @@
 
 Rezende, Mohamed and Wierstra (2014). The noise z of all layers together is the latent, and the layers h are its
 decoder. The recognition model gives each layer's noise a Gaussian of its own whose precision is diagonal plus u uᵀ, or
-all of them one full Gaussian. Cost: that of a VAE with the same networks.
+all of them one full Gaussian, or goes down the layers with the decoder, as on a ladder. Cost: that of a VAE with the
+same networks; the ladder passes through the networks between the layers twice.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from sklearn.utils._param_validation import StrOptions
 from likely.columns import Columns
 from likely.model import FitRun
 from likely.models.latent.vae_network import VAEParams, assemble
-from likely.models.latent.vae_posteriors import Full, LowRank
+from likely.models.latent.vae_posteriors import Diagonal, Full, LowRank, log_density
 from likely.models.latent.variational import Decoded
 from likely.nets import MLP, n_locations
 from likely.runtime import float_dtype
+
+FIRST_TRUST = -2.0  # of a ladder before training, in a row's word about its layers: q begins near the prior
 
 
 class LayeredDecoder(eqx.Module):
@@ -47,14 +50,26 @@ class LayeredDecoder(eqx.Module):
         """Locations, from the top layer down."""
         return self.output(self.hidden(z)[0])
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Of the layers."""
+        return tuple(len(weight) for weight in self.mixing)
+
     def hidden(self, z: Float[Array, "*n k"]) -> list[Array]:
         """The layers h_1, ..., h_L."""
-        noise = _split(z, tuple(len(weight) for weight in self.mixing))
-        own = [part @ weight.T for part, weight in zip(noise, self.mixing, strict=True)]
-        above = [own[-1]]
-        for network, part in zip(reversed(self.between), reversed(own[:-1]), strict=True):
-            above.append(network(above[-1]) + part)
-        return above[::-1]
+        noise = _split(z, self.sizes)
+        layers: list[Array] = []
+        for number in reversed(range(len(noise))):
+            layers.append(self.layer(number, layers[-1] if layers else None, noise[number]))
+        return layers[::-1]
+
+    def from_above(self, number: int, above: Array | None) -> Array | float:
+        """F_l(h_{l+1}); 0 for the top layer, which has none above."""
+        return 0.0 if above is None else self.between[number](above)
+
+    def layer(self, number: int, above: Array | None, noise: Array) -> Array:
+        """h_l of the layer above and its own noise."""
+        return self.from_above(number, above) + noise @ self.mixing[number].T
 
 
 class LayerGaussians(eqx.Module):
@@ -101,6 +116,62 @@ class LayerFamily:
         return LayerGaussians(tuple(LowRank.of(own, size) for own, size in zip(answers, self.sizes, strict=True)))
 
 
+class Ladder(eqx.Module):
+    """q(z | x) = Π_l q(z_l | x, h_{l+1}), from the top down, each by what the row and the layer above say.
+
+    Sønderby et al. (2016). The row says that h_l is about `target`, with log precision `trust`; that, less what comes
+    from above, is multiplied with z_l ~ N(0, I).
+    """
+
+    target: Float[Array, "n k"]
+    trust: Float[Array, "n k"]
+    decoder: LayeredDecoder
+    has_log_prob: ClassVar[bool] = True
+
+    @property
+    def mean(self) -> Float[Array, "n k"]:
+        """Where noises of 0 lead."""
+        return self.sample(jnp.zeros_like(self.target)[:, None])[0][:, 0]
+
+    def sample(self, noise: Float[Array, "n s k"]) -> tuple[Float[Array, "n s k"], Float[Array, "n s"]]:
+        """Latents, and log q of them."""
+        own = _split(noise, self.decoder.sizes)
+        drawn, densities, above = [], [], None
+        for number in reversed(range(len(own))):
+            mean, log_std = self._given(number, above)
+            drawn.append(mean + jnp.exp(log_std) * own[number])
+            densities.append(log_density(own[number], log_std[:, 0]))
+            above = self.decoder.layer(number, above, drawn[-1])
+        return jnp.concatenate(drawn[::-1], axis=-1), _total(densities)
+
+    def log_prob(self, z: Float[Array, "n s k"]) -> Float[Array, "n s"]:
+        """Log q(z), of each row's own latents."""
+        own, above = _split(z, self.decoder.sizes), [*self.decoder.hidden(z)[1:], None]
+        densities = []
+        for number, part in enumerate(own):
+            mean, log_std = self._given(number, above[number])
+            densities.append(log_density((part - mean) * jnp.exp(-log_std), log_std[:, 0]))
+        return _total(densities)
+
+    def kl_to_standard_normal(self) -> None:
+        """No closed form: the layers depend on one another through networks."""
+
+    def _given(self, number: int, above: Array | None) -> tuple[Array, Array]:
+        """Mean (n, s, k_l) and log standard deviation (n, 1, k_l) of a layer's noise, given the layer above."""
+        target, trust = (_split(part, self.decoder.sizes)[number][:, None] for part in (self.target, self.trust))
+        rest = target - self.decoder.from_above(number, above)
+        return jax.nn.sigmoid(trust) * rest, -0.5 * jax.nn.softplus(trust)
+
+
+class LadderParams(VAEParams):
+    """A module whose recognition model needs its decoder."""
+
+    def posterior(self, answer: Float[Array, "n a"]) -> Ladder:
+        """q(z | x)."""
+        k = self.n_latent
+        return Ladder(answer[:, :k], answer[:, k:] + FIRST_TRUST, self.decoder)
+
+
 def first_module(
     key: Key[Array, ""],
     columns: Columns,
@@ -117,9 +188,10 @@ def first_module(
     n_cells, n_latent = n_locations(columns), sum(sizes)
     output = MLP(output_key, sizes[0], n_cells, hidden=hidden[::-1], activation=activation)
     decoder = LayeredDecoder(tuple(jnp.eye(size, dtype=float_dtype()) for size in sizes), between, output)
-    family: Any = Full if posterior == "full" else LayerFamily(sizes)
+    family: Any = {"full": Full, "ladder": Diagonal}.get(posterior) or LayerFamily(sizes)
     encoder = MLP(encoder_key, n_cells, family.n_answers(n_latent), output_gain=0.1, **options)
-    return assemble(encoder, decoder, columns, n_latent, family, reads_holes)
+    kind = LadderParams if posterior == "ladder" else VAEParams
+    return assemble(encoder, decoder, columns, n_latent, family, reads_holes, kind)
 
 
 class DeepLatentGaussian(Decoded):
@@ -130,8 +202,9 @@ class DeepLatentGaussian(Decoded):
     layers : sizes of the stochastic layers, the one nearest to the data first.
     hidden : sizes of the hidden layers of the networks between them; those of the recognition network as well.
         () makes all of them linear.
-    posterior : "low_rank", for each layer a Gaussian whose precision is diagonal plus u uᵀ; or "full", one Gaussian
-        over all layers, which also knows how they hang together.
+    posterior : "low_rank", for each layer a Gaussian whose precision is diagonal plus u uᵀ; "full", one Gaussian over
+        all layers, which also knows how they hang together; or "ladder", for each layer a Gaussian that depends on the
+        layers drawn above it, through the decoder's own networks.
     activation, n_epochs, batch_size, learning_rate, schedule, warmup_steps, weight_decay, averaging, gradient_clip,
         memory_budget, n_samples, n_importance_train, beta, beta_warmup, patience, validate_every, n_importance,
         n_refine, schema, random_state : as in `likely.VAE`.
@@ -145,7 +218,7 @@ class DeepLatentGaussian(Decoded):
 
     _parameter_constraints: ClassVar[dict] = Decoded._parameter_constraints | {
         "layers": [tuple, list],
-        "posterior": [StrOptions({"low_rank", "full"})],
+        "posterior": [StrOptions({"low_rank", "full", "ladder"})],
     }
 
     def __init__(

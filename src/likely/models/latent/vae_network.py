@@ -120,10 +120,18 @@ def first_module(key: Key[Array, ""], columns: Columns, design: Design) -> VAEPa
     return eqx.tree_at(lambda m: m.latent_prior, module, latent_prior, is_leaf=lambda leaf: leaf is None)
 
 
-def assemble(encoder: Any, decoder: Any, columns: Columns, n_latent: int, family: Any, reads_holes: bool) -> VAEParams:
+def assemble(
+    encoder: Any,
+    decoder: Any,
+    columns: Columns,
+    n_latent: int,
+    family: Any,
+    reads_holes: bool,
+    kind: type[VAEParams] = VAEParams,
+) -> VAEParams:
     """A module of two networks, with a standard normal prior."""
     dtype = float_dtype()
-    return VAEParams(
+    return kind(
         encoder=encoder,
         decoder=decoder,
         holes=jnp.zeros((encoder.n_first, columns.n_columns), dtype) if reads_holes else None,

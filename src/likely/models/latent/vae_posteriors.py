@@ -45,11 +45,11 @@ class Diagonal(eqx.Module):
 
     def sample(self, noise: Float[Array, "n s k"]) -> tuple[Float[Array, "n s k"], Float[Array, "n s"]]:
         """Latents, and log q of them."""
-        return self.mean[:, None] + jnp.exp(self.log_std)[:, None] * noise, _log_density(noise, self.log_std)
+        return self.mean[:, None] + jnp.exp(self.log_std)[:, None] * noise, log_density(noise, self.log_std)
 
     def log_prob(self, z: Float[Array, "n s k"]) -> Float[Array, "n s"]:
         """Log q(z), of each row's own latents."""
-        return _log_density((z - self.mean[:, None]) * jnp.exp(-self.log_std)[:, None], self.log_std)
+        return log_density((z - self.mean[:, None]) * jnp.exp(-self.log_std)[:, None], self.log_std)
 
     def log_prob_everywhere(self, z: Float[Array, "p k"]) -> Float[Array, "n p"]:
         """Log q(z) of every row at every point, by products of matrices.
@@ -91,14 +91,14 @@ class Full(eqx.Module):
     def sample(self, noise: Float[Array, "n s k"]) -> tuple[Float[Array, "n s k"], Float[Array, "n s"]]:
         """Latents, and log q of them."""
         mixed = noise + jnp.einsum("nij,nsj->nsi", self.lower, noise)
-        return self.mean[:, None] + jnp.exp(self.log_std)[:, None] * mixed, _log_density(noise, self.log_std)
+        return self.mean[:, None] + jnp.exp(self.log_std)[:, None] * mixed, log_density(noise, self.log_std)
 
     def log_prob(self, z: Float[Array, "n s k"]) -> Float[Array, "n s"]:
         """Log q(z), of each row's own latents."""
         mixed = (z - self.mean[:, None]) * jnp.exp(-self.log_std)[:, None]
         unit = self.lower + jnp.eye(z.shape[-1], dtype=z.dtype)[None]
         noise = jax.scipy.linalg.solve_triangular(unit, jnp.swapaxes(mixed, 1, 2), lower=True, unit_diagonal=True)
-        return _log_density(jnp.swapaxes(noise, 1, 2), self.log_std)
+        return log_density(jnp.swapaxes(noise, 1, 2), self.log_std)
 
     def kl_to_standard_normal(self) -> Float[Array, " n"]:
         """KL(q || N(0, I))."""
@@ -136,14 +136,14 @@ class LowRank(eqx.Module):
         along = jnp.einsum("nk,nsk->ns", v, noise) * (e / (1 + jnp.sqrt(e)))[:, None]
         mixed = noise - along[..., None] * v[:, None]
         z = self.mean[:, None] + jnp.exp(self.log_std)[:, None] * mixed
-        return z, _log_density(noise, self.log_std) - 0.5 * jnp.log(e)[:, None]
+        return z, log_density(noise, self.log_std) - 0.5 * jnp.log(e)[:, None]
 
     def log_prob(self, z: Float[Array, "n s k"]) -> Float[Array, "n s"]:
         """Log q(z), of each row's own latents."""
         v, e = self._scaled()
         mixed = (z - self.mean[:, None]) * jnp.exp(-self.log_std)[:, None]
         along = jnp.einsum("nk,nsk->ns", v, mixed)
-        return _log_density(mixed, self.log_std) - 0.5 * along**2 - 0.5 * jnp.log(e)[:, None]
+        return log_density(mixed, self.log_std) - 0.5 * along**2 - 0.5 * jnp.log(e)[:, None]
 
     def kl_to_standard_normal(self) -> Float[Array, " n"]:
         """KL(q || N(0, I))."""
@@ -218,7 +218,7 @@ def planar_step(
     return z + bend[..., None] * u[:, None], jnp.log1p(slope)
 
 
-def _log_density(noise: Float[Array, "n s k"], log_std: Float[Array, "n k"]) -> Float[Array, "n s"]:
+def log_density(noise: Float[Array, "n s k"], log_std: Float[Array, "n k"]) -> Float[Array, "n s"]:
     """Log density of mean + std · noise."""
     constant = log_std.sum(axis=-1) + noise.shape[-1] * HALF_LOG_TWO_PI
     return -0.5 * (noise**2).sum(axis=-1) - constant[:, None]
