@@ -1,7 +1,7 @@
 """Run benchmarks: `python -m benchmarks [NAME ...]`, or all of them; `--list` names them.
 
 A name that is none, such as `rbm`, stands for all that begin with it. Each benchmark runs in a process of its own, so
-that none finds programs compiled by another, and writes `benchmarks/results/<name>.json`.
+that none finds programs compiled by another, and writes `benchmarks/results/<name>.json` and `docs/results.md`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import sys
 from pathlib import Path
 
 from benchmarks.outcome import RESULTS, describe, keep, show
+from benchmarks.results_page import DOCUMENT, page
+from likely.files import write_atomically
 
 NAMES = (
     "factor_analysis",
@@ -52,6 +54,9 @@ NAMES = (
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    if options.page:
+        write_atomically(DOCUMENT, page(NAMES).encode())
+        return 0
     if options.list:
         for name in NAMES:
             print(f"{name:22} {_summary(name)}")
@@ -79,6 +84,8 @@ def _run(name: str, options: argparse.Namespace, folder: Path) -> None:
     outcome = importlib.import_module(f"benchmarks.{name}").run(small=options.small, seed=options.seed)
     record = describe(name, outcome, seed=options.seed, small=options.small, load_before=load_before)
     keep(record, folder)
+    if folder == RESULTS:
+        write_atomically(DOCUMENT, page(NAMES).encode())
     show([record], "")
 
 
@@ -117,6 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="benchmarks to run; all of them if none is named")
     parser.add_argument("--list", action="store_true", help="name the benchmarks and stop")
+    parser.add_argument("--page", action="store_true", help="write docs/results.md from the records and stop")
     parser.add_argument("--small", action="store_true", help="tiny sizes that only show that it runs; needs --out")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", help="folder for the JSON files, in place of benchmarks/results")

@@ -14,7 +14,7 @@ import likely
 from benchmarks import data, recipes
 from benchmarks.debd_page import DOCUMENT, page
 from benchmarks.outcome import Line, Outcome
-from benchmarks.timing import stopwatch
+from benchmarks.timing import in_words, stopwatch
 from likely.files import write_atomically
 
 BARS = {"nltcs": -6.02, "plants": -13.0, "jester": -52.9, "mushrooms": -11.0}
@@ -79,7 +79,7 @@ def _line(name: str, models: dict[str, dict[str, Any]]) -> Line:
     return Line(
         what=f"{name}: best by validation, {best}",
         ours=f"{sure:.2f} nats",
-        quality=f"{found['kind']}; {found['setting']}",
+        quality=f"{'exact' if found['kind'] == 'exact' else 'its lower limit'}, fitted in {in_words(found['seconds'])}",
         bar="" if bar is None else f"≥ {bar:g}",
         reached=None if bar is None else bool(sure >= bar),
     )

@@ -8,12 +8,13 @@ import pytest
 from benchmarks import __main__ as runner
 from benchmarks import peers
 from benchmarks.outcome import RESULTS
+from benchmarks.results_page import DOCUMENT, page
 from benchmarks.timing import in_turns
 
 
 @pytest.mark.parametrize("name", runner.NAMES)
 def test_benchmark_runs(name, data_folder, tmp_path, capsys):
-    if name in ("vae_pythae", "vae_family_pythae", "ising", "ais_torch", "ngram", "skipgram") and not peers.is_ready():
+    if _needs_peers(name) and not peers.is_ready():
         pytest.skip(f"the peers are not installed: `make bench BENCH={name}` makes their environment")
     assert runner.main([name, "--small", "--out", str(tmp_path)]) == 0
     record = json.loads((tmp_path / f"{name}.json").read_text())
@@ -22,6 +23,15 @@ def test_benchmark_runs(name, data_folder, tmp_path, capsys):
     assert {"seed", "date", "machine", "versions", "lines", "figures"} <= set(record)
     assert all(line["what"] and line["ours"] for line in record["lines"])
     assert "reached" in capsys.readouterr().out
+
+
+def _needs_peers(name):
+    source = (Path(runner.__file__).parent / f"{name}.py").read_text()
+    return "peers.run(" in source or "peers.prepare(" in source
+
+
+def test_the_page_of_results_shows_the_records_that_are_kept():
+    assert DOCUMENT.read_text() == page(runner.NAMES), "run `python -m benchmarks --page`"
 
 
 def test_every_benchmark_is_listed(capsys):
