@@ -245,8 +245,10 @@ LSTM_WIKITEXT2: dict[str, Any] = {
 SEQ2SEQ: dict[str, Any] = {"n_hidden": 64, "n_embedding": 32, "batch_size": 64, "learning_rate": 5e-3}
 SEQ2SEQ_EPOCHS = {"reversal": 8, "dates": 6}
 
-# Copying with a memory: 10,000 steps.
+# Copying with a memory: 10,000 steps. A controller without a state of its own cannot count by anything but the memory's
+# places, and goes on to lengths it was not taught; an LSTM had 15% of the bits wrong at length 40.
 NTM_COPY: dict[str, Any] = {
+    "controller": "feedforward",
     "n_slots": 64,
     "width": 20,
     "n_hidden": 100,
