@@ -65,9 +65,9 @@ def run(*, small: bool, seed: int) -> Outcome:
         reached=bool(ratio >= BAR),
     )
     curve = np.array(ours.result.history_["objective"])
-    curve += scores["ours"]["train"] - curve[-1]  # in the units of the columns
+    curve += scores["ours"]["train"] - curve[-1]  # in the units of the columns; each before its own step
     there = curve >= scores["peer"]["train"]
-    enough = 1 + int(np.argmax(there)) if there.any() else len(curve)
+    enough = max(1, int(np.argmax(there))) if there.any() else len(curve)
     sooner = alone(lambda: fit_ours(enough), n_rounds=n_rounds)
     reached = float(sooner.result.score(train))
     race = Line(
