@@ -23,7 +23,7 @@ from sklearn.utils._param_validation import StrOptions
 from likely.columns import Columns
 from likely.model import FitRun
 from likely.models.latent.vae_network import VAEParams, assemble
-from likely.models.latent.vae_posteriors import Diagonal, Full, LowRank, log_density
+from likely.models.latent.vae_posteriors import Full, LowRank, log_density
 from likely.models.latent.variational import Decoded
 from likely.nets import MLP, n_locations
 from likely.runtime import float_dtype
@@ -128,6 +128,11 @@ class Ladder(eqx.Module):
     decoder: LayeredDecoder
     has_log_prob: ClassVar[bool] = True
 
+    @staticmethod
+    def n_answers(k: int) -> int:
+        """Length of an answer."""
+        return 2 * k
+
     @property
     def mean(self) -> Float[Array, "n k"]:
         """Where noises of 0 lead."""
@@ -188,7 +193,7 @@ def first_module(
     n_cells, n_latent = n_locations(columns), sum(sizes)
     output = MLP(output_key, sizes[0], n_cells, hidden=hidden[::-1], activation=activation)
     decoder = LayeredDecoder(tuple(jnp.eye(size, dtype=float_dtype()) for size in sizes), between, output)
-    family: Any = {"full": Full, "ladder": Diagonal}.get(posterior) or LayerFamily(sizes)
+    family: Any = {"low_rank": LayerFamily(sizes), "full": Full, "ladder": Ladder}[posterior]
     encoder = MLP(encoder_key, n_cells, family.n_answers(n_latent), output_gain=0.1, **options)
     kind = LadderParams if posterior == "ladder" else VAEParams
     return assemble(encoder, decoder, columns, n_latent, family, reads_holes, kind)

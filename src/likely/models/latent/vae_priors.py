@@ -45,15 +45,13 @@ class MixtureOf(eqx.Module):
         """Log p(z)."""
         points = z.reshape(1, -1, z.shape[-1])
         members = self.q.log_prob(jnp.broadcast_to(points, (len(self.log_weight), *points.shape[1:])))
-        total = jax.nn.logsumexp(members + jax.nn.log_softmax(self.log_weight)[:, None], axis=0)
-        return total.reshape(z.shape[:-1])
+        return self._mixed(members).reshape(z.shape[:-1])
 
     def divergence(self, q: Any, z: Float[Array, "n s k"], log_q: Float[Array, "n s"]) -> Float[Array, " n"]:
         """KL(q || p), from the samples."""
         if not isinstance(self.q, Diagonal):
             return _sampled(self, z, log_q)
-        members = self.q.log_prob_everywhere(z.reshape(-1, z.shape[-1]))
-        log_p = jax.nn.logsumexp(members + jax.nn.log_softmax(self.log_weight)[:, None], axis=0)
+        log_p = self._mixed(self.q.log_prob_everywhere(z.reshape(-1, z.shape[-1])))
         return (log_q - log_p.reshape(log_q.shape)).mean(axis=1)
 
     def sample(self, key: Key[Array, ""], n: int, k: int, dtype: Any) -> Float[Array, "n k"]:
@@ -62,6 +60,10 @@ class MixtureOf(eqx.Module):
         member = jax.random.categorical(member_key, self.log_weight, shape=(n,))
         chosen = jax.tree.map(lambda a: a[member], self.q)
         return chosen.sample(jax.random.normal(noise_key, (n, 1, k), dtype))[0][:, 0]
+
+    def _mixed(self, members: Float[Array, "C p"]) -> Float[Array, " p"]:
+        """The mixture's log density at points, from its members'."""
+        return jax.nn.logsumexp(members + jax.nn.log_softmax(self.log_weight)[:, None], axis=0)
 
 
 def _sampled(prior: Any, z: Array, log_q: Array) -> Array:
