@@ -73,6 +73,15 @@ def _release_programs() -> Iterator[None]:
         jax.clear_caches()
 
 
+def environment_of(n_devices: int) -> dict[str, str]:
+    """For a process of its own that runs a module of the tests on so many virtual devices."""
+    return {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+        "XLA_FLAGS": f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={n_devices}",
+    }
+
+
 @pytest.fixture
 def x64() -> Iterator[None]:
     """Double precision inside the test, for oracles."""

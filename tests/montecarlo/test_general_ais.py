@@ -1,6 +1,5 @@
 """AIS and reverse AIS between any two densities: enumeration, quadrature, adaptive stops, several devices."""
 
-import os
 import subprocess
 import sys
 
@@ -20,7 +19,7 @@ from likely.montecarlo import (
     single_site_gibbs,
     sum_states,
 )
-from tests.conftest import ROOT
+from tests.conftest import ROOT, environment_of
 from tests.montecarlo.ais_checks import check_both_ways
 from tests.montecarlo.run_alone import log_weights
 
@@ -101,13 +100,8 @@ def test_adaptive_stops_need_fewer(x64, global_random_seed):
 
 def test_two_devices_agree_with_one():
     """Chains are shared out, and each follows the same path as on one device."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
-        "XLA_FLAGS": f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=2",
-    }
     command = [sys.executable, "-W", "error", "-m", "tests.montecarlo.run_alone"]
-    done = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, env=environment_of(2), check=True, capture_output=True, text=True)
     n_devices, *two = (float(number) for number in done.stdout.split())
     one = log_weights()
     assert (len(one.sharding.device_set), n_devices) == (1, 2)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.conftest import ROOT, environment_of
 
 
 def run_on(n_devices: int, output: Path) -> dict[str, np.ndarray]:
-    environment = {
-        **os.environ,
-        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
-        "XLA_FLAGS": f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={n_devices}",
-    }
     command = [sys.executable, "-W", "error", "-m", "tests.training.run_alone", str(output)]
-    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    subprocess.run(command, cwd=ROOT, env=environment_of(n_devices), check=True)
     with np.load(output) as arrays:
         return dict(arrays)
 
