@@ -55,7 +55,7 @@ NAMES = (
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.page:
-        write_atomically(DOCUMENT, page(NAMES).encode())
+        _write_page()
         return 0
     if options.list:
         for name in NAMES:
@@ -85,8 +85,12 @@ def _run(name: str, options: argparse.Namespace, folder: Path) -> None:
     record = describe(name, outcome, seed=options.seed, small=options.small, load_before=load_before)
     keep(record, folder)
     if folder == RESULTS:
-        write_atomically(DOCUMENT, page(NAMES).encode())
+        _write_page()
     show([record], "")
+
+
+def _write_page() -> None:
+    write_atomically(DOCUMENT, page(NAMES).encode())
 
 
 def _run_each(names: list[str], options: argparse.Namespace, folder: Path) -> int:

@@ -21,7 +21,7 @@ BARS = {"nltcs": -6.02, "plants": -13.0, "jester": -52.9, "mushrooms": -11.0}
 
 
 def run(*, small: bool, seed: int) -> Outcome:
-    names = recipes.DEBD_SETS[:1] if small else recipes.DEBD_SETS
+    names = list(recipes.DEBD_SETS)[: 1 if small else None]
     sets = {name: _one_set(name, small, seed) for name in names}
     lines = [_line(name, models) for name, models in sets.items()]
     if not small:
@@ -30,7 +30,7 @@ def run(*, small: bool, seed: int) -> Outcome:
 
 
 def _one_set(name: str, small: bool, seed: int) -> dict[str, dict[str, Any]]:
-    dataset = data.load(name if name == "silhouettes" else f"debd/{name}", small=small)
+    dataset = data.load(recipes.DEBD_SETS[name], small=small)
     grids = {model: recipes.debd_grid(model, len(dataset.train)) for model in recipes.DEBD_GRIDS}
     return {model: _best(model, grid, dataset, small, seed) for model, grid in grids.items()}
 

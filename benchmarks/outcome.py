@@ -78,7 +78,7 @@ def show(records: Iterable[dict[str, Any]], title: str) -> None:
         table.add_column(heading)
     for record in records:
         for line in record["lines"]:
-            table.add_row(*_cells(line))
+            table.add_row(*cells(line, yes="[green]yes[/]", no="[red]no[/]"))
     width = None if os.isatty(1) else 150
     Console(width=width).print(table)
 
@@ -95,9 +95,10 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _cells(line: dict[str, Any]) -> list[str]:
+def cells(line: dict[str, Any], *, yes: str, no: str) -> list[str]:
+    """A record's line as texts, with `yes` or `no` for whether its bar was reached."""
     ratio = "" if line["ratio"] is None else f"{line['ratio']:.3g}×"
-    reached = {True: "[green]yes[/]", False: "[red]no[/]", None: ""}[line["reached"]]
+    reached = {True: yes, False: no, None: ""}[line["reached"]]
     return [line["what"], line["ours"], line["peer"], ratio, line["quality"], line["bar"], reached]
 
 

@@ -113,7 +113,9 @@ IWAE_LINE_UP: dict[str, tuple[str, dict[str, Any]]] = {
     ),
 }
 
-DEBD_SETS = ("nltcs", "plants", "jester", "accidents", "dna", "mushrooms", "silhouettes")
+# in the table -> in the catalogue
+DEBD_SETS = {name: f"debd/{name}" for name in ("nltcs", "plants", "jester", "accidents", "dna", "mushrooms")}
+DEBD_SETS |= {"silhouettes": "silhouettes"}
 
 _RBM = {"n_epochs": 100, "learning_rate": 0.05, "batch_size": 50}
 _VAE = {"learning_rate": 3e-3, "batch_size": 50, "validate_every": 5, "n_importance": 5_000}

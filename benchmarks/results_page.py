@@ -6,9 +6,8 @@ import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from benchmarks.outcome import RESULTS
+from benchmarks.outcome import RESULTS, cells
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "results.md"
 
@@ -28,17 +27,10 @@ def page(names: Iterable[str], folder: Path = RESULTS) -> str:
     lines = ["| what | ours | peer | ratio | quality | bar | reached |", "|---|---:|---:|---:|---|---|---|"]
     made = ["| benchmark | date | load before | seed |", "|---|---|---:|---:|"]
     for record in records:
-        lines += [f"| {' | '.join(_cells(line))} |" for line in record["lines"]]
+        lines += [f"| {' | '.join(map(_escaped, cells(line, yes='yes', no='**no**')))} |" for line in record["lines"]]
         load = record["machine"]["load_average_before"][0]
         made.append(f"| `{record['benchmark']}` | {record['date'][:10]} | {load:.1f} | {record['seed']} |")
     return "\n".join([_HEAD, *lines, "", "## When they were made", "", *made, ""])
-
-
-def _cells(line: dict[str, Any]) -> list[str]:
-    ratio = "" if line["ratio"] is None else f"{line['ratio']:.3g}×"
-    reached = {True: "yes", False: "**no**", None: ""}[line["reached"]]
-    texts = (line[name] for name in ("what", "ours", "peer"))
-    return [*map(_escaped, texts), ratio, _escaped(line["quality"]), _escaped(line["bar"]), reached]
 
 
 def _escaped(text: str) -> str:
