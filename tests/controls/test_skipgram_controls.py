@@ -5,8 +5,9 @@ import pytest
 
 from likely.models.language.skipgram_kernels import Task, window_gradients
 from likely.models.language.skipgram_noise import train_lock_free
-from likely.models.language.skipgram_text import Noise, noise_table
+from likely.models.language.skipgram_text import noise_table
 from likely.models.language.word_vectors import Weights
+from likely.montecarlo.alias import AliasTable
 from tests.models.language.skipgram_checks import (
     check_alias,
     check_gradient,
@@ -75,7 +76,7 @@ def test_an_alias_table_that_is_off_by_one_is_caught():
     noise = noise_table(counts, 1.0)
     check_alias(noise, counts / counts.sum())
     with pytest.raises(AssertionError, match="draws other words"):
-        check_alias(Noise(noise.threshold, np.roll(noise.alias, 1), noise.log_prob), counts / counts.sum())
+        check_alias(AliasTable(noise.threshold, np.roll(noise.alias, 1), noise.log_prob), counts / counts.sum())
 
 
 def test_threads_that_are_not_kept_in_order_are_caught(global_random_seed, monkeypatch):

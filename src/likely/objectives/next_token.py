@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, Key
 
+from likely.montecarlo.alias import AliasTable, draw
 from likely.objectives.nce import conditional_nce_loss
 
 NOTHING = -1  # a target that is not there, at the end of the last stretch
@@ -42,7 +43,7 @@ def next_token(
     *,
     start: int,
     dropout: float,
-    noise: Any = None,
+    noise: AliasTable | None = None,
     n_noise: int = 0,
 ) -> tuple[Array, tuple[Stream, dict[str, Array]]]:
     """Objective for `likely.training.train`: minus the mean log-probability of the targets.
@@ -52,7 +53,7 @@ def next_token(
     module : with `unroll(tokens, states, fresh, key=, dropout=) -> (outputs, states)`, `log_probs(outputs, targets)`;
         for noise contrast `scores(outputs, tokens)` and `shared_scores`.
     start : the token with which sentences begin.
-    noise : None for the softmax, else log probabilities (V,) of the words of noise. n_noise : of them a target.
+    noise : None for the softmax, else the distribution of the words of noise. n_noise : of them a target.
     """
     inputs, targets = stretches(batch)
     drop_key, noise_key = jax.random.split(key)
@@ -76,10 +77,13 @@ def token_loss(module: Any, batch: Any, key: Key[Array, ""], *, start: int) -> F
     return jnp.where(there, losses, 0).sum(axis=1) / jnp.maximum(there.sum(axis=1), 1)
 
 
-def _contrast(key: Array, module: Any, outputs: Array, words: Array, noise: Array, n_noise: int) -> Float[Array, "n t"]:
+def _contrast(
+    key: Array, module: Any, outputs: Array, words: Array, noise: AliasTable, n_noise: int
+) -> Float[Array, "n t"]:
     """Noise contrast of every target (n, t): words of noise are shared by the whole batch, which one product serves."""
-    drawn = jax.random.categorical(key, noise, shape=(n_noise,))
+    drawn = draw(key, noise, n_noise)
     of_data, of_noise = module.scores(outputs, words).ravel(), module.shared_scores(outputs, drawn)
     of_noise = of_noise.reshape(-1, n_noise)
-    log_noise = jnp.broadcast_to(noise[drawn][None, :], of_noise.shape)
-    return conditional_nce_loss(of_data, of_noise, noise[words.ravel()], log_noise).reshape(words.shape)
+    log_q = jnp.asarray(noise.log_prob, of_noise.dtype)
+    log_noise = jnp.broadcast_to(log_q[drawn][None, :], of_noise.shape)
+    return conditional_nce_loss(of_data, of_noise, log_q[words.ravel()], log_noise).reshape(words.shape)

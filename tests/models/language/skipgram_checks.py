@@ -7,8 +7,9 @@ import numpy as np
 from likely.models.language import skipgram_noise
 from likely.models.language.skipgram_kernels import Task, window_gradients
 from likely.models.language.skipgram_noise import new_work, pad
-from likely.models.language.skipgram_text import Block, Noise
+from likely.models.language.skipgram_text import Block
 from likely.models.language.word_vectors import Weights
+from likely.montecarlo.alias import AliasTable
 
 FALSE_ALARM = 1e-5  # of one check
 
@@ -53,7 +54,7 @@ def pair_counts(block: Block, n_words: int) -> np.ndarray:
     return counts
 
 
-def gradients(block: Block, weights: Weights, task: Task, noise: Noise, compute=window_gradients):
+def gradients(block: Block, weights: Weights, task: Task, noise: AliasTable, compute=window_gradients):
     """The slots of all windows of a block, at the rate 1."""
     padded = Weights(pad(weights.vectors), pad(weights.outputs), weights.bias)
     work, scratch = new_work(len(block.words), block, task, padded)
@@ -61,7 +62,7 @@ def gradients(block: Block, weights: Weights, task: Task, noise: Noise, compute=
     return work
 
 
-def objective(weights: Weights, work, task: Task, noise: Noise) -> float:
+def objective(weights: Weights, work, task: Task, noise: AliasTable) -> float:
     """Σ log σ(Δs) of what is true + Σ log σ(-Δs) of noise, over all windows: the definition."""
     total = 0.0
     for slot in np.flatnonzero(work.n_contexts):
@@ -90,7 +91,7 @@ def slope(function, weights: Weights, step: float = 1e-5) -> Weights:
     return out
 
 
-def check_gradient(step: Weights, weights: Weights, work, task: Task, noise: Noise) -> None:
+def check_gradient(step: Weights, weights: Weights, work, task: Task, noise: AliasTable) -> None:
     """A step at the rate 1 changes the weights by the gradient of the objective, to single precision."""
     exact = slope(lambda at: objective(at, work, task, noise), weights)
     for name, change, wanted in zip(Weights._fields, step, exact, strict=True):
@@ -98,7 +99,7 @@ def check_gradient(step: Weights, weights: Weights, work, task: Task, noise: Noi
         np.testing.assert_allclose(change, wanted, rtol=0, atol=1e-5 * size, err_msg=f"the gradient of {name} is wrong")
 
 
-def check_stationary(block: Block, scores: np.ndarray, task: Task, noise: Noise, compute=window_gradients) -> None:
+def check_stationary(block: Block, scores: np.ndarray, task: Task, noise: AliasTable, compute=window_gradients) -> None:
     """At the scores (n_words, n_words) of outcome and context the mean gradient is zero, within its standard error.
 
     With unit vectors as contexts, the gradient of outputs is that of the scores themselves. Noise is drawn anew for
@@ -121,7 +122,7 @@ def check_stationary(block: Block, scores: np.ndarray, task: Task, noise: Noise,
     assert worst < bound, f"the gradient is not zero where it should be: {worst:.1f} standard errors"
 
 
-def check_alias(noise: Noise, prob: np.ndarray) -> None:
+def check_alias(noise: AliasTable, prob: np.ndarray) -> None:
     """The table draws each word with its probability, to the last bit of its thresholds."""
     share = noise.threshold / 2**32
     drawn = share.copy()
@@ -129,7 +130,7 @@ def check_alias(noise: Noise, prob: np.ndarray) -> None:
     np.testing.assert_allclose(drawn / len(share), prob, rtol=0, atol=2**-30, err_msg="the table draws other words")
 
 
-def check_threads(train, weights: Weights, block: Block, task: Task, noise: Noise) -> None:
+def check_threads(train, weights: Weights, block: Block, task: Task, noise: AliasTable) -> None:
     """One, two and three threads give the same bits."""
     results = []
     for n in (1, 2, 3):

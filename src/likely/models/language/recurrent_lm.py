@@ -22,6 +22,7 @@ from likely.datasets.vocabulary import BEGIN_ID, END_ID
 from likely.model import FitRun
 from likely.models.language.generating import Choice, generate
 from likely.models.language.recurrent_network import LanguageNetwork
+from likely.montecarlo.alias import AliasTable, alias_table
 from likely.nets.recurrent import CELLS, SQUASHINGS
 from likely.objectives.next_token import NOTHING, Stream, next_token, token_loss
 from likely.runtime import use_compilation_cache
@@ -174,9 +175,10 @@ class RecurrentLM(SequenceModel):
     def _fit(self, encoded: Encoded, seed: int, run: FitRun) -> LanguageNetwork:
         self._check(encoded)
         key, train_key = jax.random.split(jax.random.key(seed))
-        module = eqx.filter_jit(self._network)(key, len(encoded.vocabulary.tokens))
+        unigram = _unigram(encoded)
+        module = _with_bias(eqx.filter_jit(self._network)(key, len(encoded.vocabulary.tokens)), unigram.log_prob)
         n_streams = min(self.n_streams, max(1, len(encoded.tokens) // self.length))
-        noise = None if self.output == "softmax" else jnp.asarray(_unigram(encoded), module.bias.dtype)
+        noise = None if self.output == "softmax" else jax.tree.map(jnp.asarray, unigram)
         names = (
             "n_epochs",
             "learning_rate",
@@ -248,10 +250,9 @@ class RecurrentLM(SequenceModel):
     def _network(self, key: jax.Array, n_tokens: int) -> LanguageNetwork:
         sizes = tuple(int(size) for size in self.layers)
         width = self.n_embedding or sizes[-1]
-        module = LanguageNetwork.build(
+        return LanguageNetwork.build(
             key, n_tokens, width, sizes, kind=self.cell, squashing=self.squashing, tied=self.tied
         )
-        return eqx.tree_at(lambda m: m.bias, module, module.bias.at[BEGIN_ID].set(_NEVER))
 
     def _check(self, encoded: Encoded) -> None:
         if not self.layers or not all(isinstance(n, int | np.integer) and n >= 1 for n in self.layers):
@@ -290,10 +291,15 @@ def stretched(encoded: Encoded, n_streams: int, length: int) -> np.ndarray:
     return np.ascontiguousarray(rows.swapaxes(0, 1)).reshape(n_stretches * n_streams, 2 * length)
 
 
-def _unigram(encoded: Encoded) -> np.ndarray:
-    """Log frequencies of the tokens; every one but <s> is possible."""
+def _with_bias(module: LanguageNetwork, log_shares: np.ndarray) -> LanguageNetwork:
+    """The network with words as frequent as in the text from the start, and <s> never."""
+    bias = jnp.asarray(np.maximum(log_shares, _NEVER), module.bias.dtype)
+    return eqx.tree_at(lambda m: m.bias, module, bias)
+
+
+def _unigram(encoded: Encoded) -> AliasTable:
+    """Tokens by their frequencies; every one but <s> is possible."""
     counts = np.bincount(np.asarray(encoded.tokens), minlength=len(encoded.vocabulary.tokens)).astype(np.float64)
     counts = np.maximum(counts, 0.5)
     counts[BEGIN_ID] = 0.0
-    with np.errstate(divide="ignore"):
-        return np.log(counts / counts.sum())
+    return alias_table(counts)

@@ -24,8 +24,9 @@ from likely.models.language.skipgram_kernels import (
     add_rows,
     window_gradients,
 )
-from likely.models.language.skipgram_text import Block, Noise
+from likely.models.language.skipgram_text import Block
 from likely.models.language.word_vectors import Weights
+from likely.montecarlo.alias import AliasTable
 
 _CHUNK = 1 << 14  # words that a thread takes at a time where order does not matter
 _REPEATS = 32.0  # a batch is so large that its most frequent word is expected so often
@@ -60,7 +61,7 @@ def pad(array: np.ndarray) -> np.ndarray:
 
 
 def train_lock_free(
-    weights: Weights, block: Block, rates: tuple[float, float], task: Task, noise: Noise, threads: Threads
+    weights: Weights, block: Block, rates: tuple[float, float], task: Task, noise: AliasTable, threads: Threads
 ) -> np.ndarray:
     """Threads add to shared rows as they come (Recht et al., 2011): fast, and never twice the same.
 
@@ -76,7 +77,7 @@ def train_lock_free(
 
 
 def train_in_order(
-    weights: Weights, block: Block, rates: tuple[float, float], task: Task, noise: Noise, threads: Threads
+    weights: Weights, block: Block, rates: tuple[float, float], task: Task, noise: AliasTable, threads: Threads
 ) -> np.ndarray:
     """Batch by batch: gradients of a batch at one point, then each row's are added in the order of the text.
 
@@ -102,7 +103,7 @@ def train_in_order(
     return totals
 
 
-def batch_size(words: np.ndarray, noise: Noise, task: Task) -> int:
+def batch_size(words: np.ndarray, noise: AliasTable, task: Task) -> int:
     """How many windows may be taken at one point: sums of many gradients of one row overshoot."""
     share = np.bincount(words[words >= 0], minlength=len(noise.alias)) / max(1, len(words))
     share = share + task.n_negatives * np.exp(noise.log_prob)

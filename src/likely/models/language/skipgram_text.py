@@ -14,6 +14,7 @@ import numpy as np
 
 from likely.datasets.encoded import Encoded
 from likely.datasets.vocabulary import END_ID, SPECIAL
+from likely.montecarlo.alias import AliasTable, alias_table
 
 N_MARKS = len(SPECIAL)
 _BLOCK = 1 << 20  # tokens at a time; a window does not reach from one block into the next
@@ -33,18 +34,6 @@ class Block(NamedTuple):
     seed: np.uint64
 
 
-class Noise(NamedTuple):
-    """A distribution q over words as an alias table (Walker, 1977): one look-up for a draw, whatever its size.
-
-    threshold : (n,) uint32; alias : (n,) int32: place c, drawn evenly, stands for c if 32 random bits are below its
-    threshold, else for its alias. log_prob : (n,) float32, log q.
-    """
-
-    threshold: np.ndarray
-    alias: np.ndarray
-    log_prob: np.ndarray
-
-
 def count_words(encoded: Encoded) -> np.ndarray:
     """(n_words,) how often each word of the vocabulary occurs in this text."""
     counts = np.zeros(len(encoded.vocabulary), np.int64)
@@ -62,31 +51,9 @@ def keep_probability(counts: np.ndarray, subsample: float) -> np.ndarray:
     return np.minimum(1.0, np.sqrt(ratio) + ratio)
 
 
-def noise_table(counts: np.ndarray, power: float) -> Noise:
-    """The words by counts^power.
-
-    Examples
-    --------
-    >>> table = noise_table(np.array([16, 1]), 0.75)
-    >>> np.exp(table.log_prob.astype(float)).round(3).tolist()
-    [0.889, 0.111]
-    >>> table.alias.tolist(), (table.threshold / 2**32).round(3).tolist()
-    ([0, 0], [1.0, 0.222])
-    """
-    weight = np.where(counts > 0, np.maximum(counts, 1.0) ** power, 0.0)
-    prob = weight / weight.sum()
-    share = prob * len(prob)
-    alias, threshold = np.arange(len(prob), dtype=np.int32), np.ones(len(prob))
-    small, large = np.flatnonzero(share < 1).tolist(), np.flatnonzero(share >= 1).tolist()
-    while small and large:
-        low, high = small.pop(), large[-1]
-        threshold[low], alias[low] = share[low], high
-        share[high] -= 1 - share[low]
-        if share[high] < 1:
-            small.append(large.pop())
-    with np.errstate(divide="ignore"):
-        log_prob = np.log(prob).astype(np.float32)
-    return Noise(np.minimum(threshold * 2**32, 2**32 - 1).astype(np.uint32), alias, log_prob)
+def noise_table(counts: np.ndarray, power: float) -> AliasTable:
+    """The words by counts^power."""
+    return alias_table(np.where(counts > 0, np.maximum(counts, 1.0) ** power, 0.0))
 
 
 def has_neighbours(encoded: Encoded) -> bool:
