@@ -44,6 +44,7 @@ NAMES = (
     "nce",
     "ngram",
     "imputation",
+    "lstm_torch",
     "lstm",
     "nce_softmax",
     "seq2seq",

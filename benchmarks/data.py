@@ -37,3 +37,12 @@ def standardised(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.nd
     """Both in units of the training rows' mean and standard deviation, column by column."""
     mean, deviation = train.mean(axis=0, dtype=np.float64), train.std(axis=0, dtype=np.float64)
     return tuple(((rows - mean) / deviation).astype(np.float32) for rows in (train, test))
+
+
+def wikitext(small: bool) -> tuple[likely.Corpus, likely.Corpus, likely.Corpus]:
+    """Training, validation and test text of WikiText-2; a small one is made up."""
+    if small:
+        lines = [f"the {a} {b} the {c}" for a in "abc" for b in "de" for c in "fgh"]
+        return likely.Corpus(lines[::2]), likely.Corpus(lines[1:4]), likely.Corpus(lines[4:9])
+    dataset = load("wikitext2")
+    return dataset.train, dataset.valid, dataset.test

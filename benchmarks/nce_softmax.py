@@ -11,7 +11,7 @@ import itertools
 from typing import Any
 
 import likely
-from benchmarks import data
+from benchmarks.data import wikitext
 from benchmarks.outcome import Line, Outcome
 from benchmarks.timing import in_words, stopwatch
 
@@ -21,7 +21,8 @@ N_LINES, N_EPOCHS, ATTEMPTS = 12_000, 2, (2, 4, 6, 9)
 
 
 def run(*, small: bool, seed: int) -> Outcome:
-    train, valid, vocabulary = _text(small)
+    whole, valid, _ = wikitext(small)
+    train, vocabulary = likely.Corpus(list(itertools.islice(whole, N_LINES))), whole.vocabulary()
     recipe = RECIPE | ({"layers": (4,), "length": 5, "n_streams": 2} if small else {})
 
     def attempt(output: str, n_epochs: int) -> dict[str, Any]:
@@ -54,11 +55,3 @@ def run(*, small: bool, seed: int) -> Outcome:
         reached=bool(equal and ratio >= BAR),
     )
     return Outcome([line], {"softmax": softmax, "nce": tries, "recipe": recipe})
-
-
-def _text(small: bool) -> tuple:
-    if small:
-        lines = [f"the {a} {b} the {c}" for a in "abc" for b in "de" for c in "fgh"]
-        return likely.Corpus(lines[::2]), likely.Corpus(lines[1:5]), likely.Corpus(lines).vocabulary()
-    dataset = data.load("wikitext2")
-    return likely.Corpus(list(itertools.islice(dataset.train, N_LINES))), dataset.valid, dataset.train.vocabulary()

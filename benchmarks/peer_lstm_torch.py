@@ -1,7 +1,8 @@
 """A language model of PyTorch's own parts, nn.LSTM and cross-entropy, on the same stretches; in the peers' environment.
 
 Takes one argument, JSON: path of the stretches (n_steps, n_streams, 2 length) as .npy, number of tokens, size and
-number of layers, learning rate, repetitions. Prints JSON: seconds of each pass over the stretches, last loss, versions.
+number of layers, learning rate, repetitions. Prints JSON: seconds of each pass over the stretches, mean loss of the
+last, versions.
 """
 
 import json
@@ -30,7 +31,7 @@ class Network(nn.Module):
 
 
 def one_pass(network, optimiser, stretches):
-    state, loss = None, None
+    state, total = None, 0.0
     for stretch in stretches:
         inputs, targets = stretch.chunk(2, dim=1)
         scores, state = network(inputs, state)
@@ -40,7 +41,8 @@ def one_pass(network, optimiser, stretches):
         loss.backward()
         nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimiser.step()
-    return float(loss)
+        total += float(loss.detach())
+    return total / len(stretches)
 
 
 def main(stretches, n_tokens, size, n_layers, learning_rate, seed, n_repeats):

@@ -135,8 +135,8 @@ ENTRIES: tuple[Entry, ...] = (
     ),
 )
 
-# Estimators that learn from labels, for which tables without labels are nothing, and embeddings of words, which model
-# no sentences: a file may name them and `likely.<Name>` imports them, but neither the command line nor a leaderboard.
+# Estimators that learn from labels, for which tables without labels are nothing: a file may name them and
+# `likely.<Name>` imports them, but neither the command line nor a leaderboard.
 PREDICTORS: tuple[Entry, ...] = (
     Entry(
         "PretrainedClassifier",
@@ -174,13 +174,6 @@ PREDICTORS: tuple[Entry, ...] = (
         "bits from bits, by way of a memory",
         hooks=(),
     ),
-    Entry(
-        "SkipGram",
-        "likely.models.language.skipgram",
-        "language",
-        "vectors of words, by negative sampling, noise contrast or softmax",
-        hooks=(),
-    ),
 )
 
 # Models of text: a row is a sentence, so they keep the contract of `likely.SequenceModel`, not that of tables.
@@ -201,10 +194,25 @@ LANGUAGE: tuple[Entry, ...] = (
     ),
 )
 
+# They learn from text and have vectors of words, but no likelihood of sentences: the command line fits them, and
+# leaderboards leave them out.
+EMBEDDINGS: tuple[Entry, ...] = (
+    Entry(
+        "SkipGram",
+        "likely.models.language.skipgram",
+        "language",
+        "vectors of words, by negative sampling, noise contrast or softmax",
+        hooks=(),
+    ),
+)
+
+# What the command line fits.
+LISTED = (*ENTRIES, *LANGUAGE, *EMBEDDINGS)
+
 
 def find(name: str) -> Entry:
     """The entry of a model, of tables or of text, by class name or command-line name, whatever the case."""
-    known = {entry.name: entry for entry in (*ENTRIES, *LANGUAGE)}
+    known = {entry.name: entry for entry in LISTED}
     if name.lower() in known:
         return known[name.lower()]
     near = difflib.get_close_matches(name.lower(), known, n=1)
@@ -220,6 +228,6 @@ def model_class(name: str) -> type[Model]:
 
 def models_that_can(verb: str, like: str = "") -> list[str]:
     """Class names of the models that offer a method such as "transform", of tables, or of text if `like` is."""
-    texts = [entry.class_name for entry in (*LANGUAGE, *PREDICTORS) if entry.family == "language"]
+    texts = [entry.class_name for entry in (*LANGUAGE, *EMBEDDINGS, *PREDICTORS) if entry.family == "language"]
     kin = LANGUAGE if like in texts else ENTRIES
     return [entry.class_name for entry in kin if verb in entry.offers]

@@ -105,8 +105,7 @@ def test_the_command_line_loads_nothing_heavy():
 def test_models():
     text = succeed("models").stdout
     entries = json.loads(succeed("models", "--json").stdout)
-    known = (*likely.registry.ENTRIES, *likely.registry.LANGUAGE)
-    assert [entry["class"] for entry in entries] == [entry.class_name for entry in known]
+    assert [entry["class"] for entry in entries] == [entry.class_name for entry in likely.registry.LISTED]
     assert "denoise" not in entries[0]["offers"]
     assert all(entry["name"] in text for entry in entries)
 

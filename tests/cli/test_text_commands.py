@@ -51,6 +51,24 @@ def test_score_is_the_models_evidence(text, model, tmp_path):
     assert len((tmp_path / "s.csv").read_text().splitlines()) == len(LINES) + 1
 
 
+def test_vectors_of_words_and_what_they_are_like(text, model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    out = succeed("fit", "skipgram", text, "--set", "min_count=1", "--set", "n_components=4").stdout
+    assert "skip_gram by negative sampling" in out
+    assert "no probability of a sentence" in out
+    path = tmp_path / "skipgram.likely"
+    fitted = likely.load(path)
+    lines = succeed("similar", path, "dog", "-n", 2).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [word for word, _ in fitted.most_similar("dog", 2)]
+    (answer,) = json.loads(succeed("similar", path, "the", "dog", "a", "-n", 1, "--json").stdout)
+    assert answer["word"] == fitted.analogy("the", "dog", "a")[0][0]
+    refused("similar", path, "horse", words="there is no vector of 'horse'")
+    refused("similar", path, "a", "dog", words="one word, or three")
+    refused("similar", model, "dog", words="NGram has no vectors of words")
+    refused("sample", path, words="SkipGram has no sample")
+    refused("compare", text, "--models", "skipgram", words="nothing to compare")
+
+
 def test_sample_begins_with_the_prompt(model, tmp_path):
     lines = succeed("sample", model, "--prompt", "the dog", "-n", 3, "--seed", 1).stdout.splitlines()
     assert len(lines) == 3

@@ -92,6 +92,7 @@ for name, command, summary in (
     ("sample", using.sample, "Draw new rows from a model."),
     ("impute", using.impute, "Fill in unobserved cells."),
     ("denoise", using.denoise, "Clean noisy rows."),
+    ("similar", using.similar, "Words like a word, under vectors of words."),
     ("models", listing.models, "List the models."),
     ("datasets", listing.datasets, "List the data sets."),
 ):

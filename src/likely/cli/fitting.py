@@ -38,13 +38,14 @@ def fit(
       likely fit rbm mnist --out rbm.likely --checkpoint rbm.checkpoint
       likely fit rbm mnist --out rbm.likely --checkpoint rbm.checkpoint --resume
       likely fit ngram text.txt --order 5
+      likely fit skipgram text.txt --set window=5
     """
     from likely import registry
 
     entry = registry.find(model)
     out = Path(f"{entry.name}.likely") if out is None else out
     settings = settings if order is None else [*settings, f"order={order}"]
-    if entry in registry.LANGUAGE:
+    if entry.family == "language":
         from likely.cli.text import fit_text
 
         if kind or checkpoint is not None or resume:

@@ -23,12 +23,11 @@ def models(json: Json = False) -> None:
         print_json(
             [
                 {"name": e.name, "class": e.class_name, "family": e.family, "summary": e.summary, "offers": e.offers}
-                for e in (*registry.ENTRIES, *registry.LANGUAGE)
+                for e in registry.LISTED
             ]
         )
         return
-    entries = (*registry.ENTRIES, *registry.LANGUAGE)
-    rows = [(e.name, e.summary, " ".join(verb for verb in _VERBS if verb in e.offers)) for e in entries]
+    rows = [(e.name, e.summary, " ".join(verb for verb in _VERBS if verb in e.offers)) for e in registry.LISTED]
     _print_table(("model", "what it is", "it can"), rows)
 
 

@@ -85,6 +85,7 @@ def sample(
     model = _load(model_file)
     if is_text_model(model):
         check_output(out, force, (".txt",))
+        _method(model, "sample")
         sample_text(model, n, seed, prompt, out, json)
         return
     check_output(out, force, (*TABLES, ".png"))
@@ -118,6 +119,34 @@ def denoise(
       likely denoise digits.likely digits --out clean.npy
     """
     _transform(model_file, data, "denoise", out, part, force, json)
+
+
+def similar(
+    model_file: ModelFile,
+    words: Annotated[list[str], typer.Argument(metavar="WORD...", help="One word; or three, a is to b as c is to ...")],
+    n: Annotated[int, typer.Option("-n", "--number", min=1, help="How many words.")] = 10,
+    json: Json = False,
+) -> None:
+    """List the words whose vectors are nearest to that of a word, with their cosines; of three, complete the analogy.
+
+    \b
+    Examples:
+      likely similar skipgram.likely river
+      likely similar skipgram.likely man king woman -n 3
+    """
+    from likely.models.language.skipgram import SkipGram
+
+    if len(words) not in (1, 3):
+        raise ValueError(f"give one word, or three for an analogy, got {len(words)}.")
+    model = _load(model_file)
+    if not isinstance(model, SkipGram):
+        raise ValueError(f"{type(model).__name__} has no vectors of words: fit skipgram for them.")
+    found = model.most_similar(words[0], n) if len(words) == 1 else model.analogy(*words, n=n)
+    if json:
+        print_json([{"word": word, "cosine": cosine} for word, cosine in found])
+        return
+    width = max(len(word) for word, _ in found)
+    typer.echo("\n".join(f"{word:{width}}  {cosine:.3f}" for word, cosine in found))
 
 
 def evidence_summary(evidence: Any) -> dict[str, Any]:

@@ -139,7 +139,7 @@ def _model(model: Any, data: Dataset) -> Model:
 
     if isinstance(model, str):
         entry = registry.find(model)
-        if entry in registry.LANGUAGE:
+        if entry.family == "language":
             raise ValueError(f"{data.name} is a table, and {entry.class_name} is a model of text.")
         return suited(model, data)
     if not isinstance(model, Model):

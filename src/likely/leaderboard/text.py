@@ -109,7 +109,10 @@ def _model(model: Any) -> Any:
     from likely.sequence_model import SequenceModel
 
     if isinstance(model, str):
-        cls = registry.model_class(registry.find(model).class_name)
+        entry = registry.find(model)
+        if entry in registry.EMBEDDINGS:
+            raise ValueError(f"{entry.class_name} gives no probability of a sentence, so there is nothing to compare.")
+        cls = registry.model_class(entry.class_name)
         model = cls() if issubclass(cls, SequenceModel) else cls
     if not isinstance(model, SequenceModel):
         known = ", ".join(entry.class_name for entry in registry.LANGUAGE)
