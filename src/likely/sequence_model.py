@@ -142,19 +142,15 @@ class SequenceModel(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
         }
         if self._no_evidence:
             return Evidence.unavailable(len(encoded), self._no_evidence, **about | {"method": "none"})
-        part = self._gaps(encoded) if len(encoded.gaps) else None
-        values = np.add.reduceat(self._token_scores(encoded), encoded.offsets[:-1])
-        if part is None:
+        values, is_exact = self._log_evidence(encoded)
+        if is_exact.all():
             return Evidence.exact(values, **about)
-        values = np.where(np.isnan(values), part.log_evidence, values)
-        if part.is_exact.all():
-            return Evidence.exact(values, **about)
-        return Evidence.estimate(values, values, np.where(part.is_exact, values, np.inf), **about)
+        return Evidence.estimate(values, values, np.where(is_exact, values, np.inf), **about)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """(n_sentences,) the evidence's values: log p in nats."""
         self._check_likelihood()
-        return self.evidence(X).values
+        return self._log_evidence(self._encoded(X))[0]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean of `score_samples`."""
@@ -263,6 +259,14 @@ class SequenceModel(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
         if any(token < 0 for token in start):
             raise ValueError("a prompt has no gaps: use condition or impute to fill them.")
         return start
+
+    def _log_evidence(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
+        """Log p of each sentence, and whether it is exact; those with gaps may have been cut short."""
+        part = self._gaps(encoded) if len(encoded.gaps) else None
+        values = np.add.reduceat(self._token_scores(encoded), encoded.offsets[:-1])
+        if part is None:
+            return values, np.ones(len(values), bool)
+        return np.where(np.isnan(values), part.log_evidence, values), part.is_exact
 
     def _gaps(self, encoded: Encoded) -> Any:
         if not hasattr(self, "_condition"):

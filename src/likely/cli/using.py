@@ -141,7 +141,8 @@ def similar(
     model = _load(model_file)
     if not isinstance(model, SkipGram):
         raise ValueError(f"{type(model).__name__} has no vectors of words: fit skipgram for them.")
-    found = model.most_similar(words[0], n) if len(words) == 1 else model.analogy(*words, n=n)
+    first, *others = words
+    found = model.analogy(first, others[0], others[1], n) if others else model.most_similar(first, n)
     if json:
         print_json([{"word": word, "cosine": cosine} for word, cosine in found])
         return

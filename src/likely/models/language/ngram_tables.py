@@ -3,8 +3,9 @@
     p(w | h) = the entry hw if there is one, else b(h) p(w | h without its first word), b = 1 where h was not seen
 
 A text is read order by order: the entry of the k-gram that ends at a token is found by the entry of the (k-1)-gram that
-ends at the token before, and its own word, in a hash table. So a token costs one look into memory for each order that
-matches, and one more; and those of one order do not wait for each other, so that many are under way at a time.
+ends at the token before, and its own word, in a hash table that holds log p and log b beside the entry. So a token
+costs one line of the cache for each order that matches, and one more; and those of one order do not wait for each
+other, so that many are under way at a time.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from likely.datasets.encoded import Encoded
 from likely.datasets.vocabulary import BEGIN_ID
 
 _GOLDEN, _BY_32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
-_CHUNK = 1 << 15  # tokens that a thread scores at a time: what it notes of them stays in its cache
+_CHUNK = 1 << 13  # tokens that a thread scores at a time: what it notes of them stays in its cache
+_LINE = 64  # bytes of a cache's line
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,18 +81,22 @@ class Tables:
 
     @cached_property
     def slots(self) -> np.ndarray:
-        """(n_slots, 2) key and entry of every n-gram above the words: 32 bytes each, since half of the slots are free.
+        """(n_slots, 4) of every n-gram above the words: key, entry, and the bits of log p and log b; -1 is a free one.
 
-        What is not there is asked for most often, and a fuller table makes that search long.
+        64 bytes an n-gram, since half of the slots are free: what is not there is asked for most often, and a fuller
+        table makes that search long. No slot lies across two lines of the cache.
         """
-        slots = np.full((2 * len(self.words), 2), -1, np.int64)
-        _fill(self.words, self.start, self.n_words, slots)
+        n, per_line = 2 * len(self.words), _LINE // 8
+        numbers = np.full(4 * n + per_line, -1, np.int64)
+        skipped = -numbers.ctypes.data % _LINE // 8
+        slots = numbers[skipped : skipped + 4 * n].reshape(n, 4)
+        _fill(self.words, self.start, self.n_words, self.log_prob, self.log_backoff, slots, slots.view(np.float64))
         return slots
 
     def score(self, tokens: np.ndarray, starts: np.ndarray, begin: int, out: np.ndarray) -> None:
         """Log p of tokens into `out`; sentences begin at `starts`, after the token `begin`, or after nothing (-1)."""
-        values = self.log_prob, self.log_backoff
-        _score(tokens, starts, begin, self.slots, self.n_words, *values, self.unseen, self.order, out)
+        values = self.slots.view(np.float64), self.log_prob, self.log_backoff
+        _score(tokens, starts, begin, self.slots, *values, self.n_words, self.unseen, self.order, out)
 
 
 def score_tokens(tables: Tables, encoded: Encoded) -> np.ndarray:
@@ -153,60 +159,64 @@ def _after(slot: Any, slots: Any) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def _fill(words: Any, start: Any, n_words: int, slots: Any) -> None:
+def _fill(words: Any, start: Any, n_words: int, log_prob: Any, log_backoff: Any, slots: Any, values: Any) -> None:
     for context in range(start.shape[0] - 1):
         for i in range(start[context], start[context + 1]):
             key = np.int64(context) * n_words + words[i]
             slot = _slot(key, slots)
-            while slots[slot, 1] >= 0:
+            while slots[slot, 0] >= 0:
                 slot = _after(slot, slots)
             slots[slot, 0], slots[slot, 1] = key, i
+            values[slot, 2] = log_prob[i]
+            values[slot, 3] = log_backoff[i] if i < log_backoff.shape[0] else 0.0
 
 
 @njit(nogil=True, cache=True)
 def _score(
-    tokens: Any, starts: Any, begin: int, slots: Any, n_words: int, log_prob: Any, log_backoff: Any, unseen: float,
-    order: int, out: Any,
+    tokens: Any, starts: Any, begin: int, slots: Any, values: Any, log_prob: Any, log_backoff: Any, n_words: int,
+    unseen: float, order: int, out: Any,
 ) -> None:  # fmt: skip
     n = tokens.shape[0]
-    shorter, longer = np.empty(n, np.int64), np.empty(n, np.int64)  # entry of the k-gram at each token, or -1
-    asked, contexts = np.empty(n, np.int64), np.empty(n, np.int64)  # tokens whose next order may be there
-    found_keys, found = np.empty(n, np.int64), np.empty(n, np.int64)
+    entry, weight = np.empty(n, np.int64), np.zeros(n)  # of the k-gram at each token: its entry or -1, its log b
+    asked, keys, places = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    first_keys, backoffs = np.empty(n, np.int64), np.empty(n)  # what stands in the first place; log b of the context
     first = np.zeros(n, np.bool_)
     first[starts] = True
     for t in range(n):
-        shorter[t] = tokens[t]
+        entry[t] = tokens[t]
         out[t] = log_prob[tokens[t]] if tokens[t] >= 0 else np.nan
+        if order > 1 and tokens[t] >= 0:
+            weight[t] = log_backoff[tokens[t]]
     for k in range(2, order + 1):
         n_asked, n_past = 0, 0
+        last_entry, last_weight = np.int64(-1), 0.0  # of the token before, at the order below
         for t in range(n):
             if first[t]:
-                n_past, context = 1 if begin >= 0 else 0, begin if k == 2 else -1
+                n_past, context = 1 if begin >= 0 else 0, np.int64(begin) if k == 2 else np.int64(-1)
+                backoff = log_backoff[begin] if context >= 0 else 0.0
             else:
-                n_past, context = n_past + 1, shorter[t - 1]
-            longer[t] = -1
+                n_past, context, backoff = n_past + 1, last_entry, last_weight
+            last_entry, last_weight = entry[t], weight[t]
             if context < 0:
                 out[t] += unseen if n_past >= k - 1 else 0.0
-            elif shorter[t] < 0:  # an n-gram is there only if it is there without its first word
-                out[t] += log_backoff[context]
+            elif entry[t] < 0:  # an n-gram is there only if it is there without its first word
+                out[t] += backoff
             else:
-                asked[n_asked], contexts[n_asked] = t, context
+                asked[n_asked], keys[n_asked], backoffs[n_asked] = t, context * n_words + tokens[t], backoff
                 n_asked += 1
+            entry[t] = -1
         for i in range(n_asked):  # only reads: the processor has many of them under way
-            slot = _slot(contexts[i] * n_words + tokens[asked[i]], slots)
-            found_keys[i], found[i] = slots[slot, 0], slots[slot, 1]
+            places[i] = _slot(keys[i], slots)
+            first_keys[i] = slots[places[i], 0]
         for i in range(n_asked):
-            t, key = asked[i], contexts[i] * n_words + tokens[asked[i]]
-            if found[i] >= 0 and found_keys[i] != key:
-                slot = _slot(key, slots)
-                while slots[slot, 1] >= 0 and slots[slot, 0] != key:
-                    slot = _after(slot, slots)
-                found[i] = slots[slot, 1]
-            longer[t] = found[i]
-        for i in range(n_asked):
-            t = asked[i]
-            out[t] = log_prob[found[i]] if found[i] >= 0 else out[t] + log_backoff[contexts[i]]
-        shorter, longer = longer, shorter
+            t, place = asked[i], places[i]
+            if first_keys[i] >= 0 and first_keys[i] != keys[i]:
+                while slots[place, 0] >= 0 and slots[place, 0] != keys[i]:
+                    place = _after(place, slots)
+            if slots[place, 0] >= 0:
+                entry[t], out[t], weight[t] = slots[place, 1], values[place, 2], values[place, 3]
+            else:
+                out[t] += backoffs[i]
 
 
 @njit(nogil=True, cache=True)
