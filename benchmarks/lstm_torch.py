@@ -45,7 +45,7 @@ def run(*, small: bool, seed: int) -> Outcome:
             about = {"n_tokens": len(vocabulary.tokens), "size": size, "n_layers": 2, "learning_rate": 2e-3}
             answers.append(peers.run("peer_lstm_torch", stretches=path, **about, seed=seed, n_repeats=1))
 
-        timing, _ = in_turns(ours, peer, n_rounds=1 if small else 3)
+        timing, _ = in_turns(ours, peer, n_rounds=1 if small else 2)
     seen = len(encoded.tokens)
     rate = seen / timing.median
     peer_rate = rows.size / 2 / statistics.median([s for one in answers for s in one["seconds"]])

@@ -51,7 +51,7 @@ def next_token(
     Parameters
     ----------
     module : with `unroll(tokens, states, fresh, key=, dropout=) -> (outputs, states)`, `log_probs(outputs, targets)`;
-        for noise contrast `scores(outputs, tokens)` and `shared_scores`.
+        for noise contrast `contrast_scores(outputs, targets, noise)`.
     start : the token with which sentences begin.
     noise : None for the softmax, else the distribution of the words of noise. n_noise : of them a target.
     """
@@ -81,9 +81,8 @@ def _contrast(
     key: Array, module: Any, outputs: Array, words: Array, noise: AliasTable, n_noise: int
 ) -> Float[Array, "n t"]:
     """Noise contrast of every target (n, t): words of noise are shared by the whole batch, which one product serves."""
-    drawn = draw(key, noise, n_noise)
-    of_data, of_noise = module.scores(outputs, words).ravel(), module.shared_scores(outputs, drawn)
-    of_noise = of_noise.reshape(-1, n_noise)
+    drawn, flat = draw(key, noise, n_noise), words.ravel()
+    of_data, of_noise = module.contrast_scores(outputs.reshape(len(flat), -1), flat, drawn)
     log_q = jnp.asarray(noise.log_prob, of_noise.dtype)
     log_noise = jnp.broadcast_to(log_q[drawn][None, :], of_noise.shape)
-    return conditional_nce_loss(of_data, of_noise, log_q[words.ravel()], log_noise).reshape(words.shape)
+    return conditional_nce_loss(of_data, of_noise, log_q[flat], log_noise).reshape(words.shape)

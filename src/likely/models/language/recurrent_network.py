@@ -87,10 +87,14 @@ class LanguageNetwork(eqx.Module):
         own = jnp.take_along_axis(scores, targets[..., None], axis=-1)[..., 0]
         return own - jax.nn.logsumexp(scores, axis=-1)
 
-    def scores(self, outputs: Float[Array, "n t h"], tokens: Int[Array, "n t"]) -> Float[Array, "n t"]:
-        """Unnormalised log p of one token each."""
-        return (outputs * self.output_weights[tokens]).sum(axis=-1) + self.bias[tokens]
+    def contrast_scores(
+        self, outputs: Float[Array, "n h"], targets: Int[Array, " n"], noise: Int[Array, " k"]
+    ) -> tuple[Float[Array, " n"], Float[Array, "n k"]]:
+        """Unnormalised log p of a target each, and of the same words of noise for all.
 
-    def shared_scores(self, outputs: Float[Array, "n t h"], tokens: Int[Array, " k"]) -> Float[Array, "n t k"]:
-        """Unnormalised log p of the same tokens everywhere."""
-        return outputs @ self.output_weights[tokens].T + self.bias[tokens][None, None, :]
+        Rows of W are gathered together: their gradients then are one array as large as W, not two.
+        """
+        tokens = jnp.concatenate([targets, noise])
+        weights, bias = self.output_weights[tokens], self.bias[tokens]
+        n = len(targets)
+        return (outputs * weights[:n]).sum(axis=-1) + bias[:n], outputs @ weights[n:].T + bias[None, n:]
