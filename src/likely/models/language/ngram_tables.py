@@ -25,7 +25,7 @@ from likely.datasets.vocabulary import BEGIN_ID
 
 _GOLDEN, _BY_32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 _CHUNK = 1 << 13  # tokens that a thread scores at a time: what it notes of them stays in its cache
-_LINE = 64  # bytes of a cache's line
+_LINE, _IN_LINE = 64, 4  # bytes of a cache's line, and how many slots it holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,22 +81,28 @@ class Tables:
 
     @cached_property
     def slots(self) -> np.ndarray:
-        """(n_slots, 4) of every n-gram above the words: key, entry, and the bits of log p and log b; -1 is a free one.
+        """(n_slots, 2) key and entry of every n-gram above the words, -1 where free: 32 bytes an n-gram.
 
-        64 bytes an n-gram, since half of the slots are free: what is not there is asked for most often, and a fuller
-        table makes that search long. No slot lies across two lines of the cache.
+        A search begins at a line of the cache, which holds four slots, of which two are free on average: few searches
+        leave the line.
         """
-        n, per_line = 2 * len(self.words), _LINE // 8
-        numbers = np.full(4 * n + per_line, -1, np.int64)
-        skipped = -numbers.ctypes.data % _LINE // 8
-        slots = numbers[skipped : skipped + 4 * n].reshape(n, 4)
-        _fill(self.words, self.start, self.n_words, self.log_prob, self.log_backoff, slots, slots.view(np.float64))
+        n_lines = len(self.words) // _IN_LINE * 2 + 1
+        numbers = np.full(2 * _IN_LINE * (n_lines + 1), -1, np.int64)
+        skipped = -numbers.ctypes.data % _LINE // numbers.itemsize
+        slots = numbers[skipped : skipped + 2 * _IN_LINE * n_lines].reshape(-1, 2)
+        _fill(self.words, self.start, self.n_words, slots)
         return slots
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """(n_entries, 2) log p and log b side by side, since they are asked for together."""
+        values = np.zeros((len(self.words), 2))
+        values[:, 0], values[: len(self.log_backoff), 1] = self.log_prob, self.log_backoff
+        return values
 
     def score(self, tokens: np.ndarray, starts: np.ndarray, begin: int, out: np.ndarray) -> None:
         """Log p of tokens into `out`; sentences begin at `starts`, after the token `begin`, or after nothing (-1)."""
-        values = self.slots.view(np.float64), self.log_prob, self.log_backoff
-        _score(tokens, starts, begin, self.slots, *values, self.n_words, self.unseen, self.order, out)
+        _score(tokens, starts, begin, self.slots, self.values, self.n_words, self.unseen, self.order, out)
 
 
 def score_tokens(tables: Tables, encoded: Encoded) -> np.ndarray:
@@ -106,7 +112,7 @@ def score_tokens(tables: Tables, encoded: Encoded) -> np.ndarray:
     marks = np.searchsorted(encoded.offsets, np.arange(1, n_parts) * _CHUNK)
     edges = np.unique([0, *marks.tolist(), len(encoded)]).tolist()
 
-    _ = tables.slots  # made once, before threads ask for it
+    _ = tables.slots, tables.values  # made once, before threads ask for them
 
     def part(first: int, last: int) -> None:
         a, b = encoded.offsets[first], encoded.offsets[last]
@@ -149,8 +155,9 @@ def _child(entry: Any, word: Any, words: Any, start: Any) -> Any:
 
 @njit(nogil=True, cache=True)
 def _slot(key: Any, slots: Any) -> Any:
-    """Where the search for a key begins: the high bits of a product, which are well mixed, as a share of the slots."""
-    return np.int64((((np.uint64(key) * _GOLDEN) >> _BY_32) * np.uint64(slots.shape[0])) >> _BY_32)
+    """Where the search for a key begins: the high bits of a product, which are well mixed, as a share of the lines."""
+    n_lines = np.uint64(slots.shape[0] // _IN_LINE)
+    return np.int64((((np.uint64(key) * _GOLDEN) >> _BY_32) * n_lines) >> _BY_32) * _IN_LINE
 
 
 @njit(nogil=True, cache=True)
@@ -159,7 +166,7 @@ def _after(slot: Any, slots: Any) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def _fill(words: Any, start: Any, n_words: int, log_prob: Any, log_backoff: Any, slots: Any, values: Any) -> None:
+def _fill(words: Any, start: Any, n_words: int, slots: Any) -> None:
     for context in range(start.shape[0] - 1):
         for i in range(start[context], start[context + 1]):
             key = np.int64(context) * n_words + words[i]
@@ -167,56 +174,68 @@ def _fill(words: Any, start: Any, n_words: int, log_prob: Any, log_backoff: Any,
             while slots[slot, 0] >= 0:
                 slot = _after(slot, slots)
             slots[slot, 0], slots[slot, 1] = key, i
-            values[slot, 2] = log_prob[i]
-            values[slot, 3] = log_backoff[i] if i < log_backoff.shape[0] else 0.0
 
 
 @njit(nogil=True, cache=True)
 def _score(
-    tokens: Any, starts: Any, begin: int, slots: Any, values: Any, log_prob: Any, log_backoff: Any, n_words: int,
-    unseen: float, order: int, out: Any,
-) -> None:  # fmt: skip
+    tokens: Any, starts: Any, begin: int, slots: Any, values: Any, n_words: int, unseen: float, order: int, out: Any
+) -> None:
     n = tokens.shape[0]
-    entry, weight = np.empty(n, np.int64), np.zeros(n)  # of the k-gram at each token: its entry or -1, its log b
-    asked, keys, places = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    first_keys, backoffs = np.empty(n, np.int64), np.empty(n)  # what stands in the first place; log b of the context
     first = np.zeros(n, np.bool_)
     first[starts] = True
+    entry, matched = np.empty(n, np.int64), np.zeros(n, np.int64)  # of the longest n-gram yet that ends at each token
+    # Tokens that have a context of this order, the context's entry and log b. They get fewer from order to order.
+    place, context, backoff, n_contexts = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), 0
+    slot, line = np.empty(n, np.int64), np.empty(n, np.int64)
     for t in range(n):
         entry[t] = tokens[t]
-        out[t] = log_prob[tokens[t]] if tokens[t] >= 0 else np.nan
-        if order > 1 and tokens[t] >= 0:
-            weight[t] = log_backoff[tokens[t]]
+        out[t] = values[tokens[t], 0] if tokens[t] >= 0 else np.nan
+        matched[t] = 1 if tokens[t] >= 0 else 0
+        before = begin if first[t] else tokens[t - 1]
+        if before >= 0:
+            place[n_contexts], context[n_contexts], backoff[n_contexts] = t, before, values[before, 1]
+            n_contexts += 1
     for k in range(2, order + 1):
-        n_asked, n_past = 0, 0
-        last_entry, last_weight = np.int64(-1), 0.0  # of the token before, at the order below
-        for t in range(n):
-            if first[t]:
-                n_past, context = 1 if begin >= 0 else 0, np.int64(begin) if k == 2 else np.int64(-1)
-                backoff = log_backoff[begin] if context >= 0 else 0.0
+        n_asked = 0
+        for i in range(n_contexts):
+            t = place[i]
+            if entry[t] < 0:  # an n-gram is there only if it is there without its first word
+                out[t] += backoff[i]
             else:
-                n_past, context, backoff = n_past + 1, last_entry, last_weight
-            last_entry, last_weight = entry[t], weight[t]
-            if context < 0:
-                out[t] += unseen if n_past >= k - 1 else 0.0
-            elif entry[t] < 0:  # an n-gram is there only if it is there without its first word
-                out[t] += backoff
-            else:
-                asked[n_asked], keys[n_asked], backoffs[n_asked] = t, context * n_words + tokens[t], backoff
+                place[n_asked], backoff[n_asked], context[n_asked] = t, backoff[i], context[i] * n_words + tokens[t]
                 n_asked += 1
-            entry[t] = -1
         for i in range(n_asked):  # only reads: the processor has many of them under way
-            places[i] = _slot(keys[i], slots)
-            first_keys[i] = slots[places[i], 0]
+            slot[i] = _slot(context[i], slots)
+            line[i] = slots[slot[i], 0]
+        n_found = 0
         for i in range(n_asked):
-            t, place = asked[i], places[i]
-            if first_keys[i] >= 0 and first_keys[i] != keys[i]:
-                while slots[place, 0] >= 0 and slots[place, 0] != keys[i]:
-                    place = _after(place, slots)
-            if slots[place, 0] >= 0:
-                entry[t], out[t], weight[t] = slots[place, 1], values[place, 2], values[place, 3]
+            t, key, at = place[i], context[i], slot[i]
+            while slots[at, 0] >= 0 and slots[at, 0] != key:
+                at = _after(at, slots)
+            entry[t] = slots[at, 1]
+            if entry[t] >= 0:
+                place[n_found], context[n_found] = t, entry[t]
+                n_found += 1
             else:
-                out[t] += backoffs[i]
+                out[t] += backoff[i]
+        n_contexts = 0
+        for i in range(n_found):  # again only reads
+            t, found = place[i], context[i]
+            out[t], matched[t] = values[found, 0], k
+            place[n_contexts], context[n_contexts], backoff[n_contexts] = t + 1, found, values[found, 1]
+            n_contexts += 1 if t + 1 < n and not first[t + 1] else 0
+    if unseen != 0:
+        _add_unseen(first, matched, 1 if begin >= 0 else 0, unseen, order, out)
+
+
+@njit(nogil=True, cache=True)
+def _add_unseen(first: Any, matched: Any, n_before: int, unseen: float, order: int, out: Any) -> None:
+    """Log b of each context that was not seen, for scores that are no probabilities."""
+    n_past = 0
+    for t in range(first.shape[0]):
+        seen = n_before if first[t] else matched[t - 1]
+        n_past = n_before if first[t] else n_past + 1
+        out[t] += unseen * max(0, min(order - 1, n_past) - seen)
 
 
 @njit(nogil=True, cache=True)
