@@ -239,9 +239,9 @@ LSTM_WIKITEXT2: dict[str, Any] = {
     "n_noise": 500,
     "length": 35,
     "n_streams": 40,
-    "n_epochs": 8,
-    "learning_rate": 3e-3,
-    "validate_every": 4,
+    "n_epochs": 7,
+    "learning_rate": 5e-3,
+    "validate_every": 7,
 }
 
 # 10,000 generated pairs, strings to reverse or dates to normalise, about a minute each.
