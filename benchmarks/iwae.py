@@ -14,16 +14,15 @@ from benchmarks.outcome import Line, Outcome
 from benchmarks.timing import in_words, stopwatch
 from benchmarks.vae_binarized_mnist import bound_of_all_rows
 
-# nats above the VAE of the same time
-BARS = {"IWAE, k = 50": 1.0, "two layers, k = 50": 0.0}
+# nats above another of the same time
+BARS = {"IWAE, k = 50": ("VAE", 1.0), "two layers": ("VAE", 0.0), "two layers, k = 50": ("IWAE, k = 50", 0.0)}
 
 
 def run(*, small: bool, seed: int) -> Outcome:
     dataset = data.load("binarized-mnist", small=small, n_small=100)
     names = list(recipes.IWAE_LINE_UP)[:1] if small else list(recipes.IWAE_LINE_UP)
     figures: dict[str, Any] = {name: _one(name, dataset, small, seed) for name in names}
-    base = figures["VAE"]["iwae"]
-    return Outcome([_line(name, found, base) for name, found in figures.items()], figures)
+    return Outcome([_line(name, figures) for name in figures], figures)
 
 
 def _one(name: str, dataset, small: bool, seed: int) -> dict[str, Any]:
@@ -42,6 +41,7 @@ def _one(name: str, dataset, small: bool, seed: int) -> dict[str, Any]:
     model = make(n_epochs)
     seconds, _ = stopwatch(lambda: model.fit(dataset.train))
     value, error = bound_of_all_rows(model, dataset.test, recipe["n_importance"], seed)
+    print(f"  {name}: {value:.2f} nats in {in_words(seconds)}", flush=True)
     return {
         "model": kind,
         "recipe": recipe | {"n_epochs": n_epochs},
@@ -51,13 +51,14 @@ def _one(name: str, dataset, small: bool, seed: int) -> dict[str, Any]:
     }
 
 
-def _line(name: str, found: dict[str, Any], base: float) -> Line:
-    bar, n_epochs = BARS.get(name), found["recipe"]["n_epochs"]
-    gain = found["iwae"] - base
+def _line(name: str, figures: dict[str, Any]) -> Line:
+    found, (other, least) = figures[name], BARS.get(name, ("", 0.0))
+    gain = found["iwae"] - figures[other]["iwae"] if other else 0.0
+    spent = f"{found['recipe']['n_epochs']} epochs in {in_words(found['fit_seconds'])}"
     return Line(
         what=f"{name}, on binarized-mnist",
         ours=f"{found['iwae']:.2f} nats",
-        quality=f"{gain:+.2f} nats to the VAE, {n_epochs} epochs in {in_words(found['fit_seconds'])}",
-        bar="" if bar is None else f"≥ {bar:+g} nats",
-        reached=None if bar is None else bool(gain >= bar),
+        quality=f"{gain:+.2f} nats to {other}, {spent}" if other else spent,
+        bar=f"≥ {least:+g} nats to it" if other else "",
+        reached=bool(gain >= least) if other else None,
     )

@@ -95,13 +95,22 @@ def _line_up(vocabulary: Vocabulary) -> dict[str, Any]:
 
 
 def _recurrent(vocabulary: Vocabulary) -> Any:
-    """An LSTM that sees about a million tokens, or each of more once: a first look within minutes, not a record."""
+    """An LSTM that sees some million tokens, or each of more once: a first look within minutes, not a record."""
     from likely.models.language.recurrent_lm import RecurrentLM
 
-    n_epochs = max(1, min(20, 1_000_000 // max(1, int(vocabulary.counts.sum()))))
     # beyond some thousand words the softmax over all of them is most of the work
-    output = "nce" if len(vocabulary.tokens) > 5_000 else "softmax"
-    return RecurrentLM((100,), tied=True, dropout=0.1, output=output, learning_rate=5e-3, n_epochs=n_epochs)
+    output, n_seen = ("nce", 5_000_000) if len(vocabulary.tokens) > 5_000 else ("softmax", 1_000_000)
+    n_epochs = max(1, min(20, n_seen // max(1, int(vocabulary.counts.sum()))))
+    return RecurrentLM(
+        (200,),
+        tied=True,
+        dropout=0.1,
+        output=output,
+        n_noise=500,
+        n_streams=40,
+        learning_rate=8e-3,
+        n_epochs=n_epochs,
+    )
 
 
 def _model(model: Any) -> Any:

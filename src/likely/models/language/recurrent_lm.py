@@ -15,6 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from likely.datasets import Encoded
@@ -33,7 +34,7 @@ from likely.training.optimisers import SCHEDULES
 
 _AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
 _NEVER = -1e4  # log-odds of <s> as a next token
-_SCORED = 1024  # tokens scored together: their scores of all V next tokens are alive at a time
+_SCORED, _BLOCK = 1024, 128  # tokens read together; of them so many whose scores of all V words are alive at a time
 _SHORTEST = 16  # sentences are padded to this times a power of two
 
 use_compilation_cache()
@@ -267,8 +268,10 @@ class RecurrentLM(SequenceModel):
 
 @eqx.filter_jit
 def _log_probs(module: LanguageNetwork, tokens: jax.Array) -> jax.Array:
+    """Log p of every token but the first of each row, block by block, so that scores of all words stay in the cache."""
     outputs, _ = module.unroll(tokens[:, :-1], module.first(len(tokens)))
-    return module.log_probs(outputs, tokens[:, 1:])
+    parts = outputs.reshape(-1, _BLOCK, outputs.shape[-1]), tokens[:, 1:].reshape(-1, _BLOCK)
+    return lax.map(lambda part: module.log_probs(*part), parts).reshape(len(tokens), -1)
 
 
 def stretched(encoded: Encoded, n_streams: int, length: int) -> np.ndarray:

@@ -81,7 +81,7 @@ class LanguageNetwork(eqx.Module):
         flat = outputs.reshape(-1, outputs.shape[-1])
         return (flat @ self.output_weights.T + self.bias[None, :]).reshape(*outputs.shape[:-1], -1)
 
-    def log_probs(self, outputs: Float[Array, "n t h"], targets: Int[Array, "n t"]) -> Float[Array, "n t"]:
+    def log_probs(self, outputs: Float[Array, "*n h"], targets: Int[Array, "*n"]) -> Float[Array, "*n"]:
         """Log p of the targets."""
         scores = self.logits(outputs)
         own = jnp.take_along_axis(scores, targets[..., None], axis=-1)[..., 0]
