@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import typer
 
 from likely.cli.options import Json, print_json
+
+if TYPE_CHECKING:
+    from likely.registry import Entry
 
 _VERBS = ("score", "sample", "impute", "denoise", "transform")
 
@@ -20,15 +26,25 @@ def models(json: Json = False) -> None:
     from likely import registry
 
     if json:
-        print_json(
-            [
-                {"name": e.name, "class": e.class_name, "family": e.family, "summary": e.summary, "offers": e.offers}
-                for e in registry.LISTED
-            ]
-        )
+        print_json([_described(e, True) for e in registry.LISTED] + [_described(e, False) for e in registry.PREDICTORS])
         return
-    rows = [(e.name, e.summary, " ".join(verb for verb in _VERBS if verb in e.offers)) for e in registry.LISTED]
+    own = {e.name: "similar" for e in registry.EMBEDDINGS}
+    verbs = {e.name: " ".join(verb for verb in _VERBS if verb in e.offers) for e in registry.LISTED} | own
+    rows = [(e.name, e.summary, verbs[e.name]) for e in registry.LISTED]
     _print_table(("model", "what it is", "it can"), rows)
+    typer.echo("In Python, since they learn from labels or pairs:")
+    _print_table(("class", "what it is"), [(f"likely.{e.class_name}", e.summary) for e in registry.PREDICTORS])
+
+
+def _described(entry: Entry, on_command_line: bool) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "class": entry.class_name,
+        "family": entry.family,
+        "summary": entry.summary,
+        "offers": entry.offers,
+        "command_line": on_command_line,
+    }
 
 
 def datasets(json: Json = False) -> None:

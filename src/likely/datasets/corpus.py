@@ -20,7 +20,7 @@ from likely.datasets.vocabulary import BEGIN, BEGIN_ID, END, END_ID, SPECIAL, Vo
 Tokenizer = str | Callable[[str], list[str]]
 TOKENIZERS = ("whitespace", "character")
 _BLOCK = 1 << 20  # bytes of a file at a time
-_SENTENCES = 4096  # of an iterable at a time
+_SENTENCES, _PIECE = 4096, 512  # of an iterable at a time; of these for one thread
 _MUCH = 1 << 17  # characters of the first block from which the compiled loop is worth loading
 
 
@@ -141,7 +141,7 @@ class Corpus:
         """Token ids of some sentences at a time: by the compiled loop where there is much text, else one by one."""
         blocks = self._read()
         first = next(blocks, [])
-        much = len(first) > 1 and len(self._joined(first) or "") > _MUCH
+        much = len(first) > 1 and self._is_text(first) and sum(map(len, first)) > _MUCH
         if not much:
             yield from (self._looked_up(some, vocabulary) for some in chain([first] if first else [], blocks))
             return
@@ -158,7 +158,8 @@ class Corpus:
                 raise _reserved(SPECIAL[found[1]], self.name)
             return found[0]
 
-        yield from in_threads(encoded, chain([first], blocks))
+        pieces = (some[i : i + _PIECE] for some in chain([first], blocks) for i in range(0, len(some), _PIECE))
+        yield from in_threads(encoded, pieces)
 
     def _looked_up(self, sentences: list[Any], vocabulary: Vocabulary) -> np.ndarray:
         block = self._tokens(sentences)
@@ -167,9 +168,13 @@ class Corpus:
             raise _reserved(BEGIN, self.name)
         return ids
 
+    def _is_text(self, sentences: list[Any]) -> bool:
+        """Whether they are texts to be cut at blanks."""
+        return self.tokenizer == "whitespace" and all(type(sentence) is str for sentence in sentences)
+
     def _joined(self, sentences: list[Any]) -> str | None:
         """The sentences as lines of one text, if they are texts to be cut at blanks."""
-        if self.tokenizer != "whitespace" or not all(type(sentence) is str for sentence in sentences):
+        if not self._is_text(sentences):
             return None
         text = "\n".join(sentences)
         if text.count("\n") != len(sentences) - 1:  # a sentence with line breaks inside

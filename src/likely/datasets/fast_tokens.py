@@ -33,8 +33,8 @@ class FastTokens:
 
         None if the text has blanks beyond ASCII, which are left to `str.split`.
         """
-        data = np.frombuffer((text + "\n").encode(), np.uint8)
-        out = np.empty(len(data), np.int32)
+        data = np.frombuffer(text.encode(), np.uint8)
+        out = np.empty(len(data) + 1, np.int32)
         n, mark = _cut(data, self.letters, self.ends, self.slots, out)
         return None if n < 0 else (out[:n], int(mark))
 
@@ -110,8 +110,8 @@ def _is_blank(data: Any, i: Any) -> Any:
 def _cut(data: Any, letters: Any, ends: Any, slots: Any, out: Any) -> Any:
     """Ids of the tokens into `out`; how many, -1 if there are other blanks; and a mark that stood among them."""
     n, start, hashed, mark = 0, -1, _BASIS, -1
-    for i in range(data.shape[0]):
-        c = data[i]
+    for i in range(data.shape[0] + 1):
+        c = data[i] if i < data.shape[0] else np.uint8(10)  # the last line ends here
         if c > 32 or (c < 28 and not 9 <= c <= 13):
             if start < 0:
                 start, hashed = i, _BASIS
