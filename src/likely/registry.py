@@ -135,9 +135,9 @@ ENTRIES: tuple[Entry, ...] = (
     ),
 )
 
-# Estimators that learn from labels, for which tables without labels are nothing: a file may name them and
-# `likely.<Name>` imports them, but neither the command line nor a leaderboard.
-PREDICTORS: tuple[Entry, ...] = (
+# Models of tables that learn from labels: the command line fits them where there are labels, and leaderboards, which
+# give none, leave them out.
+CLASSIFIERS: tuple[Entry, ...] = (
     Entry(
         "PretrainedClassifier",
         "likely.models.prediction.classifier",
@@ -152,6 +152,11 @@ PREDICTORS: tuple[Entry, ...] = (
         "a VAE of rows of which some have a label",
         hooks=tuple(hook for hook in HOOKS if hook != "_decode"),
     ),
+)
+
+# Estimators that learn from pairs of sequences: a file may name them and `likely.<Name>` imports them, but neither the
+# command line nor a leaderboard.
+PREDICTORS: tuple[Entry, ...] = (
     Entry("Seq2Seq", "likely.models.language.seq2seq", "language", "one sequence from another, by attention", hooks=()),
     Entry(
         "SequenceLabeller",
@@ -207,7 +212,7 @@ EMBEDDINGS: tuple[Entry, ...] = (
 )
 
 # What the command line fits.
-LISTED = (*ENTRIES, *LANGUAGE, *EMBEDDINGS)
+LISTED = (*ENTRIES, *CLASSIFIERS, *LANGUAGE, *EMBEDDINGS)
 
 
 def find(name: str) -> Entry:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from likely.cli import comparing, fitting, listing, using
+from likely.cli import comparing, fitting, labels, listing, using
 
 BAD_INPUT, FAILED = 2, 1
 
@@ -92,6 +92,7 @@ for name, command, summary in (
     ("sample", using.sample, "Draw new rows from a model."),
     ("impute", using.impute, "Fill in unobserved cells."),
     ("denoise", using.denoise, "Clean noisy rows."),
+    ("predict", labels.predict, "Classes of rows, for models that learned labels."),
     ("similar", using.similar, "Words like a word, under vectors of words."),
     ("models", listing.models, "List the models."),
     ("datasets", listing.datasets, "List the data sets."),

@@ -23,6 +23,10 @@ def fit(
     ] = [],  # noqa: B006
     order: Annotated[int | None, typer.Option("--order", help="Order of n-grams; short for --set order=N.")] = None,
     kind: Kinds = [],  # noqa: B006
+    label: Annotated[
+        str | None,
+        typer.Option("--label", metavar="COLUMN", help="The column of labels, for models that learn from them."),
+    ] = None,
     seed: Seed = 0,
     checkpoint: Annotated[Path | None, typer.Option("--checkpoint", help="Save the training's state here.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")] = False,
@@ -39,12 +43,15 @@ def fit(
       likely fit rbm mnist --out rbm.likely --checkpoint rbm.checkpoint --resume
       likely fit ngram text.txt --order 5
       likely fit skipgram text.txt --set window=5
+      likely fit semisupervisedvae table.csv --label income
     """
     from likely import registry
 
     entry = registry.find(model)
     out = Path(f"{entry.name}.likely") if out is None else out
     settings = settings if order is None else [*settings, f"order={order}"]
+    if label is not None and entry not in registry.CLASSIFIERS:
+        raise ValueError(f"{entry.name} learns without labels: leave out --label, and the column is like the others.")
     if entry.family == "language":
         from likely.cli.text import fit_text
 
@@ -55,6 +62,13 @@ def fit(
     check_output(out, force)
     _check_checkpoint(checkpoint, resume, force)
     unfitted = _build(entry.class_name, settings, seed)
+    if entry in registry.CLASSIFIERS:
+        from likely.cli.labels import fit_labelled
+
+        if checkpoint is not None:
+            raise ValueError(f"{entry.name} has no checkpoints on the command line.")
+        fit_labelled(unfitted, load_table(data, kind, entry.class_name), label, out, json)
+        return
     unfitted._check_resumable(checkpoint, None)
     dataset = load_table(data, kind, entry.class_name)
     unfitted.set_params(schema=dataset.schema)

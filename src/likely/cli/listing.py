@@ -28,11 +28,13 @@ def models(json: Json = False) -> None:
     if json:
         print_json([_described(e, True) for e in registry.LISTED] + [_described(e, False) for e in registry.PREDICTORS])
         return
-    own = {e.name: "similar" for e in registry.EMBEDDINGS}
-    verbs = {e.name: " ".join(verb for verb in _VERBS if verb in e.offers) for e in registry.LISTED} | own
-    rows = [(e.name, e.summary, verbs[e.name]) for e in registry.LISTED]
+    own = dict.fromkeys(registry.EMBEDDINGS, ("similar",)) | dict.fromkeys(registry.CLASSIFIERS, ("predict",))
+    rows = [
+        (e.name, e.summary, " ".join([*own.get(e, ()), *(verb for verb in _VERBS if verb in e.offers)]))
+        for e in registry.LISTED
+    ]
     _print_table(("model", "what it is", "it can"), rows)
-    typer.echo("In Python, since they learn from labels or pairs:")
+    typer.echo("In Python, since they learn from pairs of sequences:")
     _print_table(("class", "what it is"), [(f"likely.{e.class_name}", e.summary) for e in registry.PREDICTORS])
 
 

@@ -91,15 +91,21 @@ def check_part(part: str) -> None:
         raise ValueError(f"--part must be one of {', '.join(PARTS)}, got {part!r}.")
 
 
-def load_rows(data: str, part: str) -> Any:
-    """Rows for a fitted model: the whole of a file, or a part of a named data set."""
+def load_rows(data: str, part: str, model: Any) -> Any:
+    """Rows for a fitted model: the whole of a file, or a part of a named data set.
+
+    Of a file with labels, a model that learned them is given its own columns.
+    """
     from likely.datasets import load, names, read
 
     if data.startswith("debd/") or any(info.name == data for info in names()):
         return getattr(load_table(data, [], "this"), part)
-    if Path(data).suffix or Path(data).exists():
-        return read(data)
-    return load(data)  # which says what names there are
+    if not Path(data).suffix and not Path(data).exists():
+        return load(data)  # which says what names there are
+    rows = read(data)
+    if hasattr(model, "classes_") and set(model.schema_.names) < set(getattr(rows, "columns", ())):
+        return rows[list(model.schema_.names)]
+    return rows
 
 
 def print_json(value: Any) -> None:

@@ -43,7 +43,7 @@ def score(
     if is_text_model(model):
         score_text(model, data, part, out, json)
         return
-    evidence = model.evidence(load_rows(data, part))
+    evidence = _method(model, "evidence")(load_rows(data, part, model))
     columns = {"log_p": evidence.values, "lower": evidence.lower, "upper": evidence.upper, "stderr": evidence.stderr}
     if out is not None:
         import polars as pl
@@ -92,7 +92,7 @@ def sample(
     if prompt is not None:
         raise ValueError(f"--prompt is for models of text, and {type(model).__name__} is a model of tables.")
     check_rows_fit(out, model.schema_)
-    _give(model, model.sample(n, random_state=seed), out, json)
+    _give(model, _method(model, "sample")(n, random_state=seed), out, json)
 
 
 def impute(
@@ -173,7 +173,7 @@ def _transform(model_file: Path, data: str, verb: str, out: Path | None, part: s
         raise ValueError(f"{verb} is for models of tables here; in Python, `model.impute` fills gaps in sentences.")
     check_rows_fit(out, model.schema_)
     method = _method(model, verb)
-    _give(model, method(load_rows(data, part)), out, json)
+    _give(model, method(load_rows(data, part, model)), out, json)
 
 
 def _method(model: Any, verb: str) -> Any:
