@@ -1,3 +1,4 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -199,6 +200,21 @@ def test_fit_resumes_to_the_same_bits(digits, tmp_path):
     np.testing.assert_array_equal(whole.score_samples(digits.test), again.score_samples(digits.test))
     plain = VAE(**hyper).fit(digits.train)
     np.testing.assert_array_equal(whole.score_samples(digits.test), plain.score_samples(digits.test))
+
+
+@pytest.mark.parametrize("model", [VAE(**SMALL), likely.DeepLatentGaussian((2, 1), hidden=(8,), random_state=0)])
+def test_a_warm_start_goes_on_from_what_was_learned(digits, model):
+    model.set_params(n_epochs=3, n_importance=32).fit(digits.train)
+    before = model.params_
+    start = model.score(digits.test)
+    model.set_params(warm_start=True, learning_rate=1e-9, n_importance_train=5).fit(digits.train)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), model.params_, before)
+    model.set_params(learning_rate=3e-3, n_epochs=10).fit(digits.train)
+    assert model.score(digits.test) > start + 0.5
+    with pytest.raises(ValueError, match="networks and columns of the last fit"):
+        model.set_params(hidden=(9,)).fit(digits.train)
+    cold = model.set_params(hidden=(8,), warm_start=False, learning_rate=1e-9, n_epochs=1).fit(digits.train)
+    assert cold.score(digits.test) < start  # anew, and nothing learned
 
 
 def test_fit_with_holes_tells_the_encoder_of_them(digits):

@@ -250,6 +250,7 @@ class DeepLatentGaussian(Decoded):
         validate_every: int = 1,
         n_importance: int = 256,
         n_refine: int = 30,
+        warm_start: bool = False,
         schema: Any = None,
         random_state: Any = None,
     ):
@@ -274,6 +275,7 @@ class DeepLatentGaussian(Decoded):
         self.validate_every = validate_every
         self.n_importance = n_importance
         self.n_refine = n_refine
+        self.warm_start = warm_start
         self.schema = schema
         self.random_state = random_state
 

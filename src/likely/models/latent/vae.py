@@ -48,6 +48,8 @@ class VAE(Decoded):
     patience, validate_every : early stopping, in epochs, when `fit` is given `valid` rows; the best epoch is kept.
     n_importance : samples a row behind an evidence (which rises with it towards the exact one) and a `condition`.
     n_refine : gradient steps that fit q(z | x) of each row that has unobserved cells, from the encoder's answer on.
+    warm_start : a further `fit` goes on from what was learned, as with other `beta` or more `n_importance_train`; for
+        the same table and networks.
     schema : what the columns are; None reads it off the data.
     random_state : seed.
 
@@ -100,6 +102,7 @@ class VAE(Decoded):
         validate_every: int = 1,
         n_importance: int = 256,
         n_refine: int = 30,
+        warm_start: bool = False,
         schema: Any = None,
         random_state: Any = None,
     ):
@@ -127,6 +130,7 @@ class VAE(Decoded):
         self.validate_every = validate_every
         self.n_importance = n_importance
         self.n_refine = n_refine
+        self.warm_start = warm_start
         self.schema = schema
         self.random_state = random_state
 

@@ -132,11 +132,13 @@ class Decoded(Variational):
         "n_importance_train": [AT_LEAST_ONE],
         "beta": [Interval(Real, 0, None, closed="left")],
         "beta_warmup": [Interval(Real, 0, None, closed="left")],
+        "warm_start": ["boolean"],
     }
     params_: VAEParams
 
     def _learn(self, module: VAEParams, rows: np.ndarray, key: jax.Array, run: FitRun) -> VAEParams:
         """The module trained by the bound that the hyper-parameters name."""
+        module = self._continued(module)
         if self.n_importance_train == 1:
             objective = partial(negative_elbo, n_samples=self.n_samples, beta=self.beta)
             return self._train(module, objective, partial(elbo_loss, n_samples=4), rows, key, run, self.beta_warmup)
@@ -148,6 +150,18 @@ class Decoded(Variational):
         objective = partial(negative_importance_bound, n_importance=self.n_importance_train, beta=self.beta)
         validate = partial(importance_loss, n_importance=self.n_importance_train)
         return self._train(module, objective, validate, rows, key, run, self.beta_warmup)
+
+    def _continued(self, module: VAEParams) -> VAEParams:
+        """The module to start from: where `warm_start` says so, what the last fit learned."""
+        if not self.warm_start or not hasattr(self, "params_"):
+            return module
+        shapes = [(jax.tree.structure(one), [a.shape for a in jax.tree.leaves(one)]) for one in (module, self.params_)]
+        if shapes[0] != shapes[1]:
+            raise ValueError(
+                "`warm_start` goes on with the networks and columns of the last fit, and these are others: set "
+                "warm_start=False to start anew."
+            )
+        return self.params_
 
     def _evidence(self, rows, key):
         weighted = by_blocks(lambda x, observed: self._weigh(key, x, observed)[0][:2], rows)
