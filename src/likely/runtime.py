@@ -31,6 +31,16 @@ def float_dtype() -> np.dtype:
     return np.dtype(jax.dtypes.canonicalize_dtype(np.float64))
 
 
+def after(first: jax.Array, array: jax.Array) -> jax.Array:
+    """The array, but not before `first` is there; inside a compiled function.
+
+    A call of LAPACK for many matrices shares them out among the threads of XLA's pool and waits: in jaxlib 0.10 as many
+    such calls at a time as there are threads wait for each other for ever. What has several of them that do not depend
+    on each other puts them in a row with this.
+    """
+    return array + 0 * jnp.nan_to_num(jnp.ravel(first)[0]).astype(array.dtype)
+
+
 def by_blocks(function: Callable[..., Any], rows: np.ndarray, size: int = BLOCK_ROWS) -> Any:
     """function(x, observed) over blocks of rows, results joined along the first axis as NumPy arrays.
 

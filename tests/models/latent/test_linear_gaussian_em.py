@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from likely.models.latent import linear_gaussian
 from likely.models.latent.factor_analysis import ecm_step, initial
 from likely.models.latent.linear_gaussian import LinearGaussianParams, log_prob
 from likely.models.latent.linear_gaussian_em import (
@@ -40,6 +41,17 @@ def test_em_step_equals_em_row_by_row(isotropic, global_random_seed):
 @pytest.mark.usefixtures("x64")
 def test_em_step_keeps_the_noise_above_its_floor(global_random_seed):
     check_em_step(em_step, global_random_seed, min_noise=1.5)
+
+
+@pytest.mark.usefixtures("x64")
+def test_an_em_step_factors_each_row_once(global_random_seed, monkeypatch):
+    """Twice is twice the work, and two calls of LAPACK at a time, which wait for each other for ever on two cores."""
+    asked = []
+    factor = linear_gaussian._inverse_root
+    monkeypatch.setattr(linear_gaussian, "_inverse_root", lambda matrices: asked.append(1) or factor(matrices))
+    holed = np.where(np.arange(5) == 2, np.nan, np.ones((3, 5)))
+    jax.make_jaxpr(em_step)(random_params(global_random_seed, 5, 2), prepare(holed, 0.1))
+    assert len(asked) == 1
 
 
 @pytest.mark.usefixtures("x64")

@@ -96,7 +96,8 @@ def expected_statistics(
     weights = responsibilities(params, x, observed, layout)
     if params.gaussian is None or observed is None:
         return weights @ component_means(params, layout)
-    cells, spread = gaussian_block.expected_cells(params.gaussian, *part(x, observed, layout.joint_places))
+    gaussian = params.gaussian.after(weights)
+    cells, spread = gaussian_block.expected_cells(gaussian, *part(x, observed, layout.joint_places))
     second = cells**2 + jnp.diagonal(spread, axis1=-2, axis2=-1)
     joint = jnp.einsum("nk,nkr->nr", weights, jnp.concatenate([cells, second], axis=-1))
     factored = None if params.eta is None else weights @ layout.factored.mean(params.eta)

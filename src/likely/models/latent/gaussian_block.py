@@ -16,6 +16,8 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Bool, Float, Key
 
+from likely.runtime import after
+
 
 class GaussianBlock(eqx.Module):
     """Means (K, r) and Cholesky factors of the covariances, (K, r, r), or (1, r, r) when they share one."""
@@ -25,6 +27,10 @@ class GaussianBlock(eqx.Module):
 
     def factors(self) -> Float[Array, "k r r"]:
         return jnp.broadcast_to(self.scale_tril, (len(self.means), *self.scale_tril.shape[1:]))
+
+    def after(self, first: Array) -> GaussianBlock:
+        """The same, for calls of LAPACK that must come after another."""
+        return GaussianBlock(self.means, after(first, self.scale_tril))
 
 
 class Moments(NamedTuple):
@@ -63,7 +69,7 @@ def moments(
         centred = x[:, None, :] - block.means[None]
         weighted = responsibilities[:, :, None] * centred
         return Moments(weighted.sum(0), jnp.einsum("nki,nkj->kij", weighted, centred))
-    cells, spread = expected_cells(block, x, observed)
+    cells, spread = expected_cells(block.after(responsibilities), x, observed)
     centred = cells - block.means[None]
     weighted = responsibilities[:, :, None] * centred
     second = jnp.einsum("nki,nkj->kij", weighted, centred) + jnp.einsum("nk,nkij->kij", responsibilities, spread)
@@ -97,9 +103,8 @@ def sample_given(
 ) -> Float[Array, " r"]:
     """A draw of the unobserved cells given the observed: a free draw, corrected by how it misses the observed cells."""
     free = mean + scale_tril @ jax.random.normal(key, mean.shape, mean.dtype)
-    given, _ = _masked_moments(mean, scale_tril, x, observed)
-    predicted, _ = _masked_moments(mean, scale_tril, free, observed)
-    return jnp.where(observed, x, given + free - predicted)
+    gain, _ = _gain(scale_tril, observed)
+    return jnp.where(observed, x, free + gain @ jnp.where(observed, x - free, 0))
 
 
 def _complete_log_density(mean: Array, scale_tril: Array, x: Array) -> Array:
@@ -118,13 +123,16 @@ def _log_density(white: Array, tril: Array, n_cells: int | Array) -> Array:
 
 
 def _masked_moments(mean: Array, scale_tril: Array, x: Array, observed: Array) -> tuple[Array, Array]:
-    covariance = scale_tril @ scale_tril.T
-    tril = _masked_factor(scale_tril, observed)
-    cross = jnp.where(observed[:, None], covariance, 0)
-    gain = cho_solve((tril, True), cross).T  # all cells from the observed ones
+    gain, cross = _gain(scale_tril, observed)
     cells = jnp.where(observed, x, mean + gain @ jnp.where(observed, x - mean, 0))
     hidden = ~observed
-    return cells, jnp.where(hidden[:, None] & hidden[None, :], covariance - gain @ cross, 0)
+    return cells, jnp.where(hidden[:, None] & hidden[None, :], scale_tril @ scale_tril.T - gain @ cross, 0)
+
+
+def _gain(scale_tril: Array, observed: Array) -> tuple[Array, Array]:
+    """What turns observed cells into all, and the covariance of the observed with all."""
+    cross = jnp.where(observed[:, None], scale_tril @ scale_tril.T, 0)
+    return cho_solve((_masked_factor(scale_tril, observed), True), cross).T, cross
 
 
 def _masked_factor(scale_tril: Array, observed: Array) -> Array:

@@ -121,7 +121,7 @@ def _em_step(block: GaussianBlock, rows: tuple[Array, Array, Array]) -> tuple[Ga
     def of_block(part: tuple[Array, Array, Array]) -> tuple[Any, Array]:
         x, observed, weight = part
         log_density = gaussian_block.log_density_table(block, x, observed)[:, 0]
-        return gaussian_block.moments(block, x, observed, weight[:, None]), weight @ log_density
+        return gaussian_block.moments(block.after(log_density), x, observed, weight[:, None]), weight @ log_density
 
     sums, total = jax.tree.map(lambda a: a.sum(axis=0), lax.map(of_block, rows))
     n = rows[2].sum()

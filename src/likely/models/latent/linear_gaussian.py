@@ -59,11 +59,14 @@ def posterior(
 
 
 def log_prob(
-    params: LinearGaussianParams, x: Float[Array, "n d"], observed: Bool[Array, "n d"] | None = None
+    params: LinearGaussianParams,
+    x: Float[Array, "n d"],
+    observed: Bool[Array, "n d"] | None = None,
+    code: Posterior | None = None,
 ) -> Float[Array, " n"]:
-    """log p of the observed cells of each row."""
+    """log p of the observed cells of each row; `code` is their posterior, where it is known already."""
     V, z = _whitened(params, x, observed)
-    code = posterior(params, x, observed)
+    code = posterior(params, x, observed) if code is None else code
     log_noise = jnp.log(params.noise_of_columns)
     residual = z - (code.mean @ V.T if observed is None else jnp.where(observed, code.mean @ V.T, 0))
     # zᵀ(I + V Vᵀ)⁻¹z is the least value over h of |z - V h|² + |h|². Written so it is a sum of positive terms and feels

@@ -185,7 +185,7 @@ def expect_incomplete(params: LinearGaussianParams, given: Incomplete) -> Totals
         second = second.at[:, :-1, :-1].add(code.root @ jnp.swapaxes(code.root, 1, 2))
         seen = observed.astype(x.dtype)  # padding has nothing observed, so these sums need no weight
         own = Totals(
-            log_likelihood=weight @ log_prob(params, x, observed),
+            log_likelihood=weight @ log_prob(params, x, observed, code),
             n_rows=weight.sum(),
             codes=jnp.einsum("n,nij->ij", weight, second),
             codes_seen=(seen.T @ second.reshape(-1, q * q)).reshape(-1, q, q),

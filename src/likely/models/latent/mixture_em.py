@@ -59,8 +59,10 @@ def em_step(params: MixtureParams, data: tuple[Blocks, Prior], *, layout: Layout
     """One EM iteration over blocks of rows; also the mean penalised log-likelihood of the params given."""
     blocks, prior = data
     sums = _summed(lambda block: _sums(params, *block, layout), blocks)
-    objective = (sums.log_likelihood + log_prior(params, prior, layout)) / blocks.weight.sum()
-    return _maximise(params, sums, prior, layout), objective
+    best = _maximise(params, sums, prior, layout)
+    if params.gaussian is not None and best.gaussian is not None:
+        params = eqx.tree_at(lambda p: p.gaussian, params, params.gaussian.after(best.gaussian.scale_tril))
+    return best, (sums.log_likelihood + log_prior(params, prior, layout)) / blocks.weight.sum()
 
 
 def log_prior(params: MixtureParams, prior: Prior, layout: Layout) -> Array:
