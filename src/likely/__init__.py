@@ -50,7 +50,7 @@ _HOMES = {
     "pretrain": "likely.models.prediction.pretraining",
     "Stack": "likely.models.prediction.pretraining",
     "RBMClassifier": "likely.models.energy.labelled",
-} | {entry.class_name: entry.module for entry in (*registry.LISTED, *registry.PREDICTORS)}
+} | {entry.class_name: entry.module for entry in (*registry.listed(), *registry.PREDICTORS)}
 
 _PACKAGES = ("columns", "datasets", "gradients", "montecarlo", "nets", "objectives", "training")
 

@@ -211,13 +211,15 @@ EMBEDDINGS: tuple[Entry, ...] = (
     ),
 )
 
-# What the command line fits.
-LISTED = (*ENTRIES, *CLASSIFIERS, *LANGUAGE, *EMBEDDINGS)
+
+def listed() -> tuple[Entry, ...]:
+    """What the command line fits."""
+    return (*ENTRIES, *CLASSIFIERS, *LANGUAGE, *EMBEDDINGS)
 
 
 def find(name: str) -> Entry:
     """The entry of a model, of tables or of text, by class name or command-line name, whatever the case."""
-    known = {entry.name: entry for entry in LISTED}
+    known = {entry.name: entry for entry in listed()}
     if name.lower() in known:
         return known[name.lower()]
     near = difflib.get_close_matches(name.lower(), known, n=1)

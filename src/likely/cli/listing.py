@@ -26,12 +26,14 @@ def models(json: Json = False) -> None:
     from likely import registry
 
     if json:
-        print_json([_described(e, True) for e in registry.LISTED] + [_described(e, False) for e in registry.PREDICTORS])
+        print_json(
+            [_described(e, True) for e in registry.listed()] + [_described(e, False) for e in registry.PREDICTORS]
+        )
         return
     own = dict.fromkeys(registry.EMBEDDINGS, ("similar",)) | dict.fromkeys(registry.CLASSIFIERS, ("predict",))
     rows = [
         (e.name, e.summary, " ".join([*own.get(e, ()), *(verb for verb in _VERBS if verb in e.offers)]))
-        for e in registry.LISTED
+        for e in registry.listed()
     ]
     _print_table(("model", "what it is", "it can"), rows)
     typer.echo("In Python, since they learn from pairs of sequences:")
