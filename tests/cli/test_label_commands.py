@@ -75,6 +75,6 @@ def test_what_has_no_labels_is_refused_before_any_work(table, model, tmp_path):
     refused("fit", "semisupervisedvae", table, "--label", "plant", *out, words="there is no column 'plant'")
     refused("fit", "vae", table, "--label", "animal", *out, words="learns without labels")
     refused("compare", table, "--models", "semisupervisedvae", words="which a comparison does not give")
-    vae = tmp_path / "mixture.likely"
-    succeed("fit", "mixture", table, "--out", vae, "--set", "n_components=2")
-    refused("predict", vae, table, words="Mixture learned no labels")
+    mixture = tmp_path / "mixture.likely"
+    succeed("fit", "mixture", table, "--out", mixture, "--set", "n_components=2")
+    refused("predict", mixture, table, words="Mixture learned no labels")

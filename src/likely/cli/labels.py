@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from likely.cli.options import Data, Force, Json, ModelFile, Part, check_part, load_rows, note, print_json
-from likely.cli.output import TABLES, check_output, table_bytes
+from likely.cli.output import check_output, table_bytes
 
 
 def fit_labelled(model: Any, dataset: Any, label: str | None, out: Path, json: bool) -> None:
@@ -75,7 +75,7 @@ def predict(
       likely predict semisupervisedvae.likely digits
       likely predict semisupervisedvae.likely new.csv --out classes.csv
     """
-    check_output(out, force, TABLES[:2])
+    check_output(out, force, (".csv", ".parquet"))  # names of classes may be words, which .npy cannot hold
     check_part(part)
     import polars as pl
 

@@ -20,8 +20,8 @@ class Dataset:
     train, valid, test : array (n_rows, n_columns) or data frame; NaN or null marks an unobserved cell.
     schema : what the columns are.
     name : what tables and reports call the data.
-    labels : one array per part under the keys "train", "valid", "test"; None where there are none. Models never see
-        them; they are for colouring plots and for judging codes.
+    labels : one array per part under the keys "train", "valid", "test"; None where there are none. They are for
+        colouring plots, for judging codes, and for the few models that learn from labels; no other sees them.
     """
 
     train: Any

@@ -186,7 +186,7 @@ def _score(
     entry, matched = np.empty(n, np.int64), np.zeros(n, np.int64)  # of the longest n-gram yet that ends at each token
     # Tokens that have a context of this order, the context's entry and log b. They get fewer from order to order.
     place, context, backoff, n_contexts = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), 0
-    slot, line = np.empty(n, np.int64), np.empty(n, np.int64)
+    slot, fetched = np.empty(n, np.int64), np.empty(n, np.int64)
     for t in range(n):
         entry[t] = tokens[t]
         out[t] = values[tokens[t], 0] if tokens[t] >= 0 else np.nan
@@ -204,9 +204,9 @@ def _score(
             else:
                 place[n_asked], backoff[n_asked], context[n_asked] = t, backoff[i], context[i] * n_words + tokens[t]
                 n_asked += 1
-        for i in range(n_asked):  # only reads: the processor has many of them under way
+        for i in range(n_asked):  # only brings lines into the cache: the processor has many of these reads under way
             slot[i] = _slot(context[i], slots)
-            line[i] = slots[slot[i], 0]
+            fetched[i] = slots[slot[i], 0]
         n_found = 0
         for i in range(n_asked):
             t, key, at = place[i], context[i], slot[i]
