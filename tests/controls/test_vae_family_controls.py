@@ -46,7 +46,8 @@ def test_weights_that_are_too_large_are_caught():
 def test_layers_in_the_wrong_order_are_caught(x64):
     module, *law = deep_case(0, "full")
     rows = factor_rows(0, *law, 8)
-    wrong = eqx.tree_at(lambda m: m.decoder.mixing[1], module, -2 * module.decoder.mixing[1])
+    where = lambda m: m.decoder.between[0].layers[0].weight  # noqa: E731
+    wrong = eqx.tree_at(where, module, -2 * where(module))
     with pytest.raises(AssertionError):
         check_deep_weights(wrong, rows, factor_log_prob(rows, *law), 0)
 

@@ -25,8 +25,8 @@ class Posterior(Protocol):
     def sample(self, noise: Array) -> tuple[Array, Array]:
         """Latents (n, s, k) from noise (n, s, k), and log q of them (n, s)."""
 
-    def kl_to_standard_normal(self) -> Array | None:
-        """KL(q || N(0, I)) (n,), or None where there is no closed form."""
+    def kl_to_standard_normal(self, z: Array) -> Array | None:
+        """KL(q || N(0, I)) (n,), in closed form as far as there is one, the rest by q's samples z; None if nowhere."""
 
 
 class Prior(Protocol):

@@ -3,13 +3,14 @@
 Burda, Grosse and Salakhutdinov (2016). It rises with K from the evidence lower bound (K = 1) to log p(x). The plain
 gradient for q's parameters drowns in noise as K grows; the doubly-reparameterised one (Tucker et al., 2018) does not:
 it has the same expectation and goes through the samples alone, each weighed by the square of its share. Cost: K decoder
-passes a row and step.
+passes a row and step, forwards and, which is twice as dear, backwards; or backwards for a few samples alone, drawn by
+their shares, which leaves the gradient's expectation as it is.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -44,6 +45,19 @@ def importance_bound_of(
     return _log_mean(_log_joint(module, x, observed, z, beta) - beta * log_q)
 
 
+class Drawn(NamedTuple):
+    """What stands for all K samples of each row in a gradient.
+
+    noise : (n, m, k) of m samples, drawn by their shares.
+    shares : (n, m) theirs, w / Σ w, among all K.
+    bound : (n,) log (1/K) Σ w of all K.
+    """
+
+    noise: Float[Array, "n m k"]
+    shares: Float[Array, "n m"]
+    bound: Float[Array, " n"]
+
+
 def negative_importance_bound(
     module: LatentModel,
     batch: Any,
@@ -51,6 +65,7 @@ def negative_importance_bound(
     state: Any,
     *,
     n_importance: int,
+    n_drawn: int | None = None,
     beta: float = 1.0,
     warmup_steps: int = 0,
 ) -> tuple[Array, tuple[Any, dict[str, Array]]]:
@@ -62,17 +77,59 @@ def negative_importance_bound(
     ----------
     state, beta, warmup_steps : as in `likely.objectives.elbo.negative_elbo`.
     n_importance : K.
+    n_drawn : samples that the gradient goes through, drawn by their shares; None for all K.
     """
     weight_of_kl, state = warmed_up(beta, state, warmup_steps, batch.x.dtype)
     noise = jax.random.normal(key, (batch.x.shape[0], n_importance, module.n_latent), batch.x.dtype)
     share = batch.weight / batch.weight.sum()
     answer = module.recognise(batch.x, batch.observed)
-    args = (module, batch.x, batch.observed, answer, noise, weight_of_kl)
+    args = (module, batch.x, batch.observed, answer)
+    drawn = None
+    if n_drawn is not None and n_drawn < n_importance:
+        drawn = draw_samples(jax.random.fold_in(key, 1), *args, noise, weight_of_kl, n_drawn)
+    return -bound_to_train_by(*args, noise, weight_of_kl, share, drawn), (state, {})
+
+
+def bound_to_train_by(
+    module: LatentModel,
+    x: Float[Array, "n d"],
+    observed: Bool[Array, "n d"] | None,
+    answer: Float[Array, "n a"],
+    noise: Float[Array, "n K k"],
+    beta: Any,
+    weight: Float[Array, " n"],
+    drawn: Drawn | None = None,
+) -> Float[Array, ""]:
+    """Sum of weight times bound over the rows, with the best gradient that q allows; by the samples `drawn`, if any."""
     if module.posterior(answer).has_log_prob:
-        value = doubly_reparameterised(*args, share)
-    else:
-        value = share @ importance_bound_of(*args)
-    return -value, (state, {})
+        return doubly_reparameterised(module, x, observed, answer, noise, beta, weight, drawn)
+    if drawn is None:
+        return weight @ importance_bound_of(module, x, observed, answer, noise, beta)
+    z, log_q = module.posterior(answer).sample(drawn.noise)
+    mean = weight @ (_log_joint(module, x, observed, z, beta) - beta * log_q).mean(axis=1)
+    return weight @ drawn.bound + mean - lax.stop_gradient(mean)
+
+
+def draw_samples(
+    key: Key[Array, ""],
+    module: LatentModel,
+    x: Float[Array, "n d"],
+    observed: Bool[Array, "n d"] | None,
+    answer: Float[Array, "n a"],
+    noise: Float[Array, "n K k"],
+    beta: Any,
+    n_drawn: int,
+) -> Drawn:
+    """Samples of each row, drawn systematically by their shares of Σ w: each m · share times in expectation."""
+    module, answer = lax.stop_gradient((module, answer))
+    z, log_q = module.posterior(answer).sample(noise)
+    values = _log_joint(module, x, observed, z, beta) - beta * log_q
+    shares = jax.nn.softmax(values, axis=1)
+    marks = (jax.random.uniform(key, (len(x), 1), shares.dtype) + jnp.arange(n_drawn)[None]) / n_drawn
+    passed = jnp.cumsum(shares, axis=1)[:, None] < marks[:, :, None]
+    place = jnp.minimum(passed.sum(axis=2), noise.shape[1] - 1)  # the shares' sum may be rounded to less than 1
+    own = jnp.take_along_axis(noise, place[:, :, None], axis=1)
+    return Drawn(own, jnp.take_along_axis(shares, place, axis=1), _log_mean(values))
 
 
 def doubly_reparameterised(
@@ -83,25 +140,31 @@ def doubly_reparameterised(
     noise: Float[Array, "n K k"],
     beta: Any,
     weight: Float[Array, " n"],
+    drawn: Drawn | None = None,
 ) -> Float[Array, ""]:
     """Sum of weight times bound over the rows, with a gradient made by hand.
 
     With shares s = w / Σ w, the model's parameters get Σ s ∂log w, as ever; q's get Σ s² (∂log w / ∂z)(∂z / ∂q), in
-    which log q counts as a function of z alone. The pull-back sees constants, and so costs no second derivative.
+    which log q counts as a function of z alone. The pull-back sees constants, and so costs no second derivative. Of m
+    `drawn` samples each counts 1/m in place of the first s.
     """
     arrays, rest = eqx.partition(module, eqx.is_inexact_array)
     q = module.posterior(answer)
-    z, _ = q.sample(noise)
+    z, _ = q.sample(noise if drawn is None else drawn.noise)
     fixed: Any = lax.stop_gradient(q)
 
     def log_weights(arrays: Any, z: Array) -> Array:
         return _log_joint(eqx.combine(arrays, rest), x, observed, z, beta) - beta * fixed.log_prob(z)
 
     values, pull_back = jax.vjp(log_weights, *lax.stop_gradient((arrays, z)))
-    shares = jax.nn.softmax(values, axis=1)
-    of_arrays, of_latents = pull_back(shares * weight[:, None])
+    if drawn is None:
+        counts = shares = jax.nn.softmax(values, axis=1)
+        bound = _log_mean(values)
+    else:
+        counts, shares, bound = jnp.full_like(values, 1 / values.shape[1]), drawn.shares, drawn.bound
+    of_arrays, of_latents = pull_back(counts * weight[:, None])
     slopes = (of_arrays, of_latents * shares[:, :, None])
-    return weight @ _log_mean(values) + _linear(slopes, (arrays, z))
+    return weight @ bound + _linear(slopes, (arrays, z))
 
 
 def importance_loss(module: LatentModel, batch: Any, key: Key[Array, ""], *, n_importance: int) -> Float[Array, " n"]:

@@ -12,7 +12,9 @@ from likely import VAE
 from likely.models.latent.vae_posteriors import FAMILIES
 from likely.objectives.elbo import elbo, log_importance_weights
 from likely.objectives.importance_weighted import (
+    bound_to_train_by,
     doubly_reparameterised,
+    draw_samples,
     importance_bound_of,
 )
 from tests.models.latent.vae_family_checks import (
@@ -54,7 +56,7 @@ def test_log_q_by_the_jacobian_and_by_dense_gaussians(x64, global_random_seed, n
 
 def _asked(family, answer, z):
     q = family.of(answer, K)
-    return q, q.log_prob(z) if q.has_log_prob else None, q.kl_to_standard_normal()
+    return q, q.log_prob(z) if q.has_log_prob else None, q.kl_to_standard_normal(z)
 
 
 def test_products_of_matrices_give_the_density_of_every_member_at_every_point(x64, global_random_seed):
@@ -170,6 +172,29 @@ def test_the_gradient_by_hand_has_less_noise(quadrature_case):
     assert by_hand < 0.5 * plain
 
 
+@pytest.mark.parametrize(("name", "n_drawn"), [("diagonal", 1), ("diagonal", 3), ("planar", 2)])
+def test_the_gradient_by_drawn_samples_is_that_by_all_on_average(x64, global_random_seed, name, n_drawn):
+    module, law = linear_family_case(global_random_seed, name)
+    x = jnp.asarray(rows_of(global_random_seed, law, 3))
+    noise = jnp.asarray(np.random.RandomState(global_random_seed).normal(size=(3, 6, 2)))
+    params, rest = eqx.partition(module, eqx.is_inexact_array)
+    flat, unravel = jax.flatten_util.ravel_pytree(params)
+
+    def bound(vector, key):
+        module = eqx.combine(unravel(vector), rest)
+        args = (module, x, None, module.recognise(x, None), noise, 1.0)
+        drawn = None if key is None else draw_samples(key, *args, n_drawn)
+        return bound_to_train_by(*args, jnp.array([0.2, 0.3, 0.5]), drawn)
+
+    value, expected = jax.jit(jax.value_and_grad(lambda vector: bound(vector, None)))(flat)
+    keys = jax.random.split(jax.random.key(global_random_seed), 20_000)
+    values, found = jax.jit(jax.vmap(jax.value_and_grad(bound), in_axes=(None, 0)))(flat, keys)
+    np.testing.assert_allclose(values, value, rtol=1e-10)
+    error = found.std(axis=0) / np.sqrt(len(keys))
+    assert (error > 0).any()
+    assert (np.abs(found.mean(axis=0) - expected) < 5 * error + 1e-9).all()
+
+
 # ------------------------------------------------------------------ the estimator
 @pytest.fixture(scope="module")
 def digits():
@@ -180,7 +205,7 @@ def digits():
     "setting",
     [
         {"posterior": "low_rank", "prior": "vamp", "n_importance_train": 3, "n_prior_components": 4},
-        {"posterior": "planar", "prior": "mixture", "channels": (4,), "n_importance_train": 2},
+        {"posterior": "planar", "prior": "mixture", "channels": (4,), "n_importance_train": 3, "n_importance_drawn": 1},
     ],
     ids=["vamp", "convolutional"],
 )
@@ -201,6 +226,8 @@ def test_settings_that_do_not_go_together_are_named(digits):
         VAE(**SMALL, posterior="planar", prior="vamp").fit(digits.train)
     with pytest.raises(ValueError, match=r"`n_samples` .2. and `n_importance_train` .3. cannot both be above 1"):
         VAE(**SMALL, n_samples=2, n_importance_train=3).fit(digits.train)
+    with pytest.raises(ValueError, match=r"`n_importance_drawn` .4. cannot be more than `n_importance_train` .3."):
+        VAE(**SMALL, n_importance_train=3, n_importance_drawn=4).fit(digits.train)
     with pytest.raises(
         likely.SchemaError, match="`channels` is for pictures, and the schema of these 4 columns has no"
     ):

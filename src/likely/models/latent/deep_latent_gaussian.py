@@ -1,9 +1,10 @@
-"""Deep latent Gaussian model: h_L = W_L z_L, h_l = F_l(h_{l+1}) + W_l z_l, z_l ~ N(0, I); columns at F_0(h_1).
+"""Deep latent Gaussian model: h_L = z_L, h_l = F_l(h_{l+1}) + z_l, z_l ~ N(0, I); columns at F_0(h_1).
 
-Rezende, Mohamed and Wierstra (2014). The noise z of all layers together is the latent, and the layers h are its
-decoder. The recognition model gives each layer's noise a Gaussian of its own whose precision is diagonal plus u uᵀ, or
-all of them one full Gaussian, or goes down the layers with the decoder, as on a ladder. Cost: that of a VAE with the
-same networks; the ladder passes through the networks between the layers twice.
+Rezende, Mohamed and Wierstra (2014), whose W_l before z_l is here the identity without loss: every F ends and begins
+with a linear map, which take W_l in. (Learned beside them it lets latents die: in the first epochs a row's noise is
+shrunk by both.) The noise z of all layers together is the latent, and the layers h are its decoder. The recognition
+model goes down the layers with the decoder, as on a ladder, or gives each layer's noise a Gaussian of its own whose
+precision is diagonal plus u uᵀ, or all of them one full Gaussian. Cost: that of a VAE with the same networks.
 """
 
 from __future__ import annotations
@@ -23,23 +24,24 @@ from sklearn.utils._param_validation import StrOptions
 from likely.columns import Columns
 from likely.model import FitRun
 from likely.models.latent.vae_network import VAEParams, assemble
-from likely.models.latent.vae_posteriors import Full, LowRank, log_density
+from likely.models.latent.vae_posteriors import LOG_STD_LIMITS, Full, LowRank, log_density
 from likely.models.latent.variational import Decoded
 from likely.nets import MLP, n_locations
+from likely.objectives.elbo import kl_to_standard_normal
 from likely.runtime import float_dtype
 
-FIRST_TRUST = -2.0  # of a ladder before training, in a row's word about its layers: q begins near the prior
+FIRST_HOLD = 1.0  # of a ladder before training: a row says where its layers are, whatever comes from above
 
 
 class LayeredDecoder(eqx.Module):
     """Noise of all layers, the one nearest to the data first, to locations.
 
-    mixing : W_l, (k_l, k_l) each. between : F_l for l = 1, ..., L - 1. output : F_0.
+    sizes : of the layers. between : F_l for l = 1, ..., L - 1. output : F_0.
     """
 
-    mixing: tuple[Float[Array, "k k"], ...]
     between: tuple[MLP, ...]
     output: MLP
+    sizes: tuple[int, ...] = eqx.field(static=True)
 
     @property
     def layers(self) -> tuple[Any, ...]:
@@ -50,26 +52,17 @@ class LayeredDecoder(eqx.Module):
         """Locations, from the top layer down."""
         return self.output(self.hidden(z)[0])
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Of the layers."""
-        return tuple(len(weight) for weight in self.mixing)
-
     def hidden(self, z: Float[Array, "*n k"]) -> list[Array]:
         """The layers h_1, ..., h_L."""
         noise = _split(z, self.sizes)
         layers: list[Array] = []
         for number in reversed(range(len(noise))):
-            layers.append(self.layer(number, layers[-1] if layers else None, noise[number]))
+            layers.append(self.from_above(number, layers[-1] if layers else None) + noise[number])
         return layers[::-1]
 
     def from_above(self, number: int, above: Array | None) -> Array | float:
         """F_l(h_{l+1}); 0 for the top layer, which has none above."""
         return 0.0 if above is None else self.between[number](above)
-
-    def layer(self, number: int, above: Array | None, noise: Array) -> Array:
-        """h_l of the layer above and its own noise."""
-        return self.from_above(number, above) + noise @ self.mixing[number].T
 
 
 class LayerGaussians(eqx.Module):
@@ -92,9 +85,9 @@ class LayerGaussians(eqx.Module):
         """Log q(z), of each row's own latents."""
         return _total([part.log_prob(own) for part, own in zip(self.parts, self._own(z), strict=True)])
 
-    def kl_to_standard_normal(self) -> Float[Array, " n"]:
+    def kl_to_standard_normal(self, z: Float[Array, "n s k"]) -> Float[Array, " n"]:
         """KL(q || N(0, I))."""
-        return _total([part.kl_to_standard_normal() for part in self.parts])
+        return _total([part.kl_to_standard_normal(own) for part, own in zip(self.parts, self._own(z), strict=True)])
 
     def _own(self, z: Array) -> list[Array]:
         return _split(z, tuple(part.mean.shape[1] for part in self.parts))
@@ -117,21 +110,23 @@ class LayerFamily:
 
 
 class Ladder(eqx.Module):
-    """q(z | x) = Π_l q(z_l | x, h_{l+1}), from the top down, each by what the row and the layer above say.
+    """q(z | x) = Π_l q(z_l | x, h_{l+1}), from the top down, each a Gaussian whose mean answers to the layer above.
 
-    Sønderby et al. (2016). The row says that h_l is about `target`, with log precision `trust`; that, less what comes
-    from above, is multiplied with z_l ~ N(0, I).
+    z_l ~ N(target - hold · F_l(h_{l+1}), std²). Where `hold` is 1, the row says where h_l is, whatever comes from
+    above: latents of one layer, under a prior that the others make. Where it is 0, the row says where z_l is. In the
+    ladder of Sønderby et al. (2016), a product of the row's word and that from above, hold is 1 - std².
     """
 
     target: Float[Array, "n k"]
-    trust: Float[Array, "n k"]
+    log_std: Float[Array, "n k"]
+    hold: Float[Array, "n k"]
     decoder: LayeredDecoder
     has_log_prob: ClassVar[bool] = True
 
     @staticmethod
     def n_answers(k: int) -> int:
         """Length of an answer."""
-        return 2 * k
+        return 3 * k
 
     @property
     def mean(self) -> Float[Array, "n k"]:
@@ -140,32 +135,28 @@ class Ladder(eqx.Module):
 
     def sample(self, noise: Float[Array, "n s k"]) -> tuple[Float[Array, "n s k"], Float[Array, "n s"]]:
         """Latents, and log q of them."""
-        own = _split(noise, self.decoder.sizes)
-        drawn, densities, above = [], [], None
-        for number in reversed(range(len(own))):
-            mean, log_std = self._given(number, above)
-            drawn.append(mean + jnp.exp(log_std) * own[number])
-            densities.append(log_density(own[number], log_std[:, 0]))
-            above = self.decoder.layer(number, above, drawn[-1])
-        return jnp.concatenate(drawn[::-1], axis=-1), _total(densities)
+        said = self.target[:, None] + jnp.exp(self.log_std)[:, None] * noise
+        by_row, hold = (_split(part, self.decoder.sizes) for part in (said, self.hold[:, None]))
+        drawn: list[Array] = []
+        above = None
+        for number in reversed(range(len(by_row))):
+            from_above = self.decoder.from_above(number, above)
+            drawn.append(by_row[number] - hold[number] * from_above)
+            above = from_above + drawn[-1]
+        return jnp.concatenate(drawn[::-1], axis=-1), log_density(noise, self.log_std)
 
     def log_prob(self, z: Float[Array, "n s k"]) -> Float[Array, "n s"]:
         """Log q(z), of each row's own latents."""
-        own, above = _split(z, self.decoder.sizes), [*self.decoder.hidden(z)[1:], None]
-        densities = []
-        for number, part in enumerate(own):
-            mean, log_std = self._given(number, above[number])
-            densities.append(log_density((part - mean) * jnp.exp(-log_std), log_std[:, 0]))
-        return _total(densities)
+        return log_density((z - self._means(z)) * jnp.exp(-self.log_std)[:, None], self.log_std)
 
-    def kl_to_standard_normal(self) -> None:
-        """No closed form: the layers depend on one another through networks."""
+    def kl_to_standard_normal(self, z: Float[Array, "n s k"]) -> Float[Array, " n"]:
+        """KL(q || N(0, I)): of each layer in closed form given the layers above it, which are those of the samples."""
+        return kl_to_standard_normal(self._means(z), self.log_std[:, None]).mean(axis=1)
 
-    def _given(self, number: int, above: Array | None) -> tuple[Array, Array]:
-        """Mean (n, s, k_l) and log standard deviation (n, 1, k_l) of a layer's noise, given the layer above."""
-        target, trust = (_split(part, self.decoder.sizes)[number][:, None] for part in (self.target, self.trust))
-        rest = target - self.decoder.from_above(number, above)
-        return jax.nn.sigmoid(trust) * rest, -0.5 * jax.nn.softplus(trust)
+    def _means(self, z: Float[Array, "n s k"]) -> Float[Array, "n s k"]:
+        """Of all layers, each given the layers above it in z."""
+        from_above = jnp.concatenate(self.decoder.hidden(z), axis=-1) - z
+        return self.target[:, None] - self.hold[:, None] * from_above
 
 
 class LadderParams(VAEParams):
@@ -173,8 +164,8 @@ class LadderParams(VAEParams):
 
     def posterior(self, answer: Float[Array, "n a"]) -> Ladder:
         """q(z | x)."""
-        k = self.n_latent
-        return Ladder(answer[:, :k], answer[:, k:] + FIRST_TRUST, self.decoder)
+        target, log_std, hold = jnp.split(answer, 3, axis=1)
+        return Ladder(target, jnp.clip(log_std, *LOG_STD_LIMITS), hold, self.decoder)
 
 
 def first_module(
@@ -186,17 +177,21 @@ def first_module(
     posterior: str,
     reads_holes: bool,
 ) -> VAEParams:
-    """Networks before training; each layer adds its noise as it is."""
+    """Networks before training; q starts near N(0, I), and layers have little influence on one another."""
     encoder_key, output_key, *keys = jax.random.split(key, len(sizes) + 1)
-    options: dict[str, Any] = {"hidden": hidden, "activation": activation}
-    between = tuple(MLP(k, above, below, **options) for k, (below, above) in zip(keys, pairwise(sizes), strict=True))
+    options: dict[str, Any] = {"activation": activation, "output_gain": 0.1}
+    pairs = zip(keys, pairwise(sizes), strict=True)
+    between = tuple(MLP(own, above, below, hidden=hidden, **options) for own, (below, above) in pairs)
     n_cells, n_latent = n_locations(columns), sum(sizes)
     output = MLP(output_key, sizes[0], n_cells, hidden=hidden[::-1], activation=activation)
-    decoder = LayeredDecoder(tuple(jnp.eye(size, dtype=float_dtype()) for size in sizes), between, output)
     family: Any = {"low_rank": LayerFamily(sizes), "full": Full, "ladder": Ladder}[posterior]
-    encoder = MLP(encoder_key, n_cells, family.n_answers(n_latent), output_gain=0.1, **options)
-    kind = LadderParams if posterior == "ladder" else VAEParams
-    return assemble(encoder, decoder, columns, n_latent, family, reads_holes, kind)
+    encoder = MLP(encoder_key, n_cells, family.n_answers(n_latent), hidden=hidden, **options)
+    kind = VAEParams
+    if posterior == "ladder":
+        kind = LadderParams
+        bias = jnp.repeat(jnp.array([0, 0, FIRST_HOLD], float_dtype()), n_latent)
+        encoder = eqx.tree_at(lambda net: net.layers[-1].bias, encoder, bias)
+    return assemble(encoder, LayeredDecoder(between, output, sizes), columns, n_latent, family, reads_holes, kind)
 
 
 class DeepLatentGaussian(Decoded):
@@ -207,12 +202,12 @@ class DeepLatentGaussian(Decoded):
     layers : sizes of the stochastic layers, the one nearest to the data first.
     hidden : sizes of the hidden layers of the networks between them; those of the recognition network as well.
         () makes all of them linear.
-    posterior : "low_rank", for each layer a Gaussian whose precision is diagonal plus u uᵀ; "full", one Gaussian over
-        all layers, which also knows how they hang together; or "ladder", for each layer a Gaussian that depends on the
-        layers drawn above it, through the decoder's own networks.
+    posterior : "ladder", for each layer a Gaussian that depends on the layers drawn above it, through the decoder's own
+        networks; "low_rank", for each layer a Gaussian of its own, whose precision is diagonal plus u uᵀ; or "full",
+        one Gaussian over all layers.
     activation, n_epochs, batch_size, learning_rate, schedule, warmup_steps, weight_decay, averaging, gradient_clip,
-        memory_budget, n_samples, n_importance_train, beta, beta_warmup, patience, validate_every, n_importance,
-        n_refine, schema, random_state : as in `likely.VAE`.
+        memory_budget, n_samples, n_importance_train, n_importance_drawn, beta, beta_warmup, patience, validate_every,
+        n_importance, n_refine, warm_start, schema, random_state : as in `likely.VAE`.
 
     Examples
     --------
@@ -244,6 +239,7 @@ class DeepLatentGaussian(Decoded):
         memory_budget: int = 2 << 30,
         n_samples: int = 1,
         n_importance_train: int = 1,
+        n_importance_drawn: int | None = None,
         beta: float = 1.0,
         beta_warmup: float = 10.0,
         patience: int | None = None,
@@ -269,6 +265,7 @@ class DeepLatentGaussian(Decoded):
         self.memory_budget = memory_budget
         self.n_samples = n_samples
         self.n_importance_train = n_importance_train
+        self.n_importance_drawn = n_importance_drawn
         self.beta = beta
         self.beta_warmup = beta_warmup
         self.patience = patience

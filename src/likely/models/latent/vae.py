@@ -43,6 +43,8 @@ class VAE(Decoded):
     n_samples : latents a row and step in the training bound.
     n_importance_train : latents a row and step inside the logarithm of the training bound; 1 is the evidence lower
         bound, more make it the importance-weighted one.
+    n_importance_drawn : of these, how many the gradient goes through, drawn by their weights; None for all. One or a
+        few leave its expectation as it is, add noise, and take half the time.
     beta : weight of the KL divergence in the training bound; 1 is the evidence lower bound.
     beta_warmup : epochs in which that weight rises from 0.
     patience, validate_every : early stopping, in epochs, when `fit` is given `valid` rows; the best epoch is kept.
@@ -96,6 +98,7 @@ class VAE(Decoded):
         memory_budget: int = 2 << 30,
         n_samples: int = 1,
         n_importance_train: int = 1,
+        n_importance_drawn: int | None = None,
         beta: float = 1.0,
         beta_warmup: float = 10.0,
         patience: int | None = None,
@@ -124,6 +127,7 @@ class VAE(Decoded):
         self.memory_budget = memory_budget
         self.n_samples = n_samples
         self.n_importance_train = n_importance_train
+        self.n_importance_drawn = n_importance_drawn
         self.beta = beta
         self.beta_warmup = beta_warmup
         self.patience = patience

@@ -62,7 +62,7 @@ class Diagonal(eqx.Module):
         constant = -0.5 * (mean**2 * weight).sum(axis=1) - self.log_std.sum(axis=1) - z.shape[1] * HALF_LOG_TWO_PI
         return constant[:, None] + (mean * weight) @ z.T - 0.5 * weight @ (z**2).T
 
-    def kl_to_standard_normal(self) -> Float[Array, " n"]:
+    def kl_to_standard_normal(self, z: Float[Array, "n s k"]) -> Float[Array, " n"]:
         """KL(q || N(0, I))."""
         return kl_to_standard_normal(self.mean, self.log_std)
 
@@ -100,7 +100,7 @@ class Full(eqx.Module):
         noise = jax.scipy.linalg.solve_triangular(unit, jnp.swapaxes(mixed, 1, 2), lower=True, unit_diagonal=True)
         return log_density(jnp.swapaxes(noise, 1, 2), self.log_std)
 
-    def kl_to_standard_normal(self) -> Float[Array, " n"]:
+    def kl_to_standard_normal(self, z: Float[Array, "n s k"]) -> Float[Array, " n"]:
         """KL(q || N(0, I))."""
         more = 0.5 * (jnp.exp(2 * self.log_std) * (self.lower**2).sum(axis=-1)).sum(axis=-1)
         return kl_to_standard_normal(self.mean, self.log_std) + more
@@ -145,7 +145,7 @@ class LowRank(eqx.Module):
         along = jnp.einsum("nk,nsk->ns", v, mixed)
         return log_density(mixed, self.log_std) - 0.5 * along**2 - 0.5 * jnp.log(e)[:, None]
 
-    def kl_to_standard_normal(self) -> Float[Array, " n"]:
+    def kl_to_standard_normal(self, z: Float[Array, "n s k"]) -> Float[Array, " n"]:
         """KL(q || N(0, I))."""
         v, e = self._scaled()
         less = e * ((jnp.exp(self.log_std) * v) ** 2).sum(axis=-1) + jnp.log(e)
@@ -197,7 +197,7 @@ class Planar(eqx.Module):
             log_q = log_q - log_det
         return z, log_q
 
-    def kl_to_standard_normal(self) -> None:
+    def kl_to_standard_normal(self, z: Float[Array, "n s k"]) -> None:
         """None: there is no closed form."""
 
 

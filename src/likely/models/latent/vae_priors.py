@@ -27,7 +27,7 @@ class StandardNormal(eqx.Module):
 
     def divergence(self, q: Any, z: Float[Array, "n s k"], log_q: Float[Array, "n s"]) -> Float[Array, " n"]:
         """KL(q || p), in closed form where q has one."""
-        closed = q.kl_to_standard_normal()
+        closed = q.kl_to_standard_normal(z)
         return _sampled(self, z, log_q) if closed is None else closed
 
     def sample(self, key: Key[Array, ""], n: int, k: int, dtype: Any) -> Float[Array, "n k"]:

@@ -130,6 +130,7 @@ class Decoded(Variational):
     _parameter_constraints: ClassVar[dict] = Variational._parameter_constraints | {
         "n_samples": [AT_LEAST_ONE],
         "n_importance_train": [AT_LEAST_ONE],
+        "n_importance_drawn": [AT_LEAST_ONE, None],
         "beta": [Interval(Real, 0, None, closed="left")],
         "beta_warmup": [Interval(Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
@@ -138,6 +139,11 @@ class Decoded(Variational):
 
     def _learn(self, module: VAEParams, rows: np.ndarray, key: jax.Array, run: FitRun) -> VAEParams:
         """The module trained by the bound that the hyper-parameters name."""
+        if (self.n_importance_drawn or 1) > self.n_importance_train:
+            raise ValueError(
+                f"`n_importance_drawn` ({self.n_importance_drawn}) cannot be more than `n_importance_train` "
+                f"({self.n_importance_train}), of which they are drawn."
+            )
         module = self._continued(module)
         if self.n_importance_train == 1:
             objective = partial(negative_elbo, n_samples=self.n_samples, beta=self.beta)
@@ -147,7 +153,8 @@ class Decoded(Variational):
                 f"`n_samples` ({self.n_samples}) and `n_importance_train` ({self.n_importance_train}) cannot both be "
                 "above 1: samples are averaged inside the logarithm or outside; set one of them to 1."
             )
-        objective = partial(negative_importance_bound, n_importance=self.n_importance_train, beta=self.beta)
+        settings = {"n_importance": self.n_importance_train, "n_drawn": self.n_importance_drawn}
+        objective = partial(negative_importance_bound, **settings, beta=self.beta)
         validate = partial(importance_loss, n_importance=self.n_importance_train)
         return self._train(module, objective, validate, rows, key, run, self.beta_warmup)
 
