@@ -26,13 +26,12 @@ def run(*, small: bool, seed: int) -> Outcome:
 
 
 def _one(name: str, dataset, small: bool, seed: int) -> dict[str, Any]:
-    kind, recipe, changes = recipes.IWAE_LINE_UP[name]
+    kind, recipe, plan = recipes.IWAE_LINE_UP[name]
     tiny = {"n_components": 2, "hidden": (8,), "n_importance": 10}
     recipe = recipe | ({key: tiny[key] for key in tiny if key in recipe} if small else {})
-    share = recipes.IWAE_FIRST_SHARE if changes else 1.0
-    parts = [(recipe, share)] + ([(recipe | changes | {"warm_start": True}, 1 - share)] if changes else [])
+    parts = [(share, recipe | changes | {"warm_start": number > 0}) for number, (share, changes) in enumerate(plan)]
     model, epochs, spent = getattr(likely, kind)(schema=dataset.schema, random_state=seed), [], 0.0
-    for settings, share in parts:
+    for share, settings in parts:
         n_epochs = 1 if small else _epochs_within(share * 60 * recipes.IWAE_MINUTES, kind, settings, dataset)
         model.set_params(**settings, n_epochs=n_epochs)
         seconds, _ = stopwatch(lambda: model.fit(dataset.train))
@@ -42,7 +41,7 @@ def _one(name: str, dataset, small: bool, seed: int) -> dict[str, Any]:
     print(f"  {name}: {value:.2f} nats, {epochs} epochs in {in_words(spent)}", flush=True)
     return {
         "model": kind,
-        "parts": [settings for settings, _ in parts],
+        "parts": [settings for _, settings in parts],
         "epochs": epochs,
         "fit_seconds": spent,
         "iwae": value,

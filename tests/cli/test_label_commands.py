@@ -73,6 +73,8 @@ def test_what_has_no_labels_is_refused_before_any_work(table, model, tmp_path):
     out = ("--out", tmp_path / "m.likely")
     refused("fit", "semisupervisedvae", table, *out, words="name the column that holds them with --label")
     refused("fit", "semisupervisedvae", table, "--label", "plant", *out, words="there is no column 'plant'")
+    refused("fit", "semisupervisedvae", table, "--label", "anmal", *out, words="Did you mean 'animal'?")
+    refused("fit", "semisupervisedvae", "digits", "--label", "digit", *out, words="and 54 more")
     refused("fit", "vae", table, "--label", "animal", *out, words="learns without labels")
     refused("compare", table, "--models", "semisupervisedvae", words="which a comparison does not give")
     mixture = tmp_path / "mixture.likely"

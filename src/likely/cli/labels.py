@@ -12,6 +12,8 @@ import typer
 from likely.cli.options import Data, Force, Json, ModelFile, Part, check_part, load_rows, note, print_json
 from likely.cli.output import check_output, table_bytes
 
+MOST_NAMES = 10  # of columns in a message
+
 
 def fit_labelled(model: Any, dataset: Any, label: str | None, out: Path, json: bool) -> None:
     """Fit on the training rows and their labels, save, and print how many labels of the test rows are predicted."""
@@ -47,7 +49,7 @@ def labelled(dataset: Any, column: str | None, model: str) -> Any:
         return dataset
     names = dataset.schema.names
     if column not in names:
-        raise ValueError(f"there is no column {column!r} for --label: {dataset.name} has {', '.join(names)}.")
+        raise ValueError(_no_column(column, names, dataset.name))
     place = names.index(column)
     parts, labels = {}, {}
     for part in ("train", "valid", "test"):
@@ -98,6 +100,15 @@ def predict(
         note(f"{len(table):,} rows written to {out}")
     else:
         typer.echo(table_bytes(table, ".csv").decode(), nl=False)
+
+
+def _no_column(column: str, names: tuple[str, ...], table: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(column, names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"there is no column {column!r} for --label.{hint} {table} has {', '.join(names[:MOST_NAMES])}{more}."
 
 
 def _share_right(fitted: Any, dataset: Any) -> tuple[float | None, int]:

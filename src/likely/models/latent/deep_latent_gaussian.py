@@ -227,7 +227,7 @@ class DeepLatentGaussian(Decoded):
         *,
         hidden: Any = (200,),
         activation: str = "gelu",
-        posterior: str = "low_rank",
+        posterior: str = "ladder",
         n_epochs: int = 200,
         batch_size: int = 100,
         learning_rate: float = 3e-3,
