@@ -14,7 +14,7 @@ from likely.montecarlo import annealed_importance, log_mean_weight
 from likely.objectives.contrastive import Offsets, Phase, bipartite_gradient
 from tests.budget_checks import check_seconds_are_kept
 from tests.models.energy.brute_force import machine
-from tests.models.energy.checks import check_ladder, check_leaves_joint_unchanged
+from tests.models.energy.checks import OPTIMISED, check_ladder, check_leaves_joint_unchanged
 from tests.models.energy.labelled_checks import check_label_probabilities
 from tests.models.energy.replica_checks import check_replicas_stay
 
@@ -60,7 +60,8 @@ def estimates(params, seed, log_ratio=None, kernel=None):
             lambda: annealed_importance(
                 move, path.start(start, 600), stops, log_ratio(path) if log_ratio else path.log_ratio,
                 kernel(path) if kernel else path.kernel,
-            )
+            ),
+            compiler_options=OPTIMISED,
         )  # fmt: skip
         return float(log_mean_weight(run()) + path.base_log_partition())
 

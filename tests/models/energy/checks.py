@@ -48,6 +48,14 @@ def check_leaves_joint_unchanged(
     check_frequencies(np.bincount(after, minlength=joint.size), joint.ravel())
 
 
+# Ten thousand temperatures take longer than compiling with all optimisations, which tests otherwise leave out.
+OPTIMISED = {
+    "xla_backend_optimization_level": 3,
+    "xla_llvm_disable_expensive_passes": False,
+    "xla_cpu_use_fusion_emitters": True,
+}
+
+
 def check_ladder(estimate: Callable[[int], float], exact: float) -> None:
     """An estimate of log Z that gets better as it should with the number of temperatures."""
     for n_temperatures, tolerance in ((100, 0.5), (1_000, 0.05), (10_000, 0.005)):

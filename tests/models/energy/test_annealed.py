@@ -12,16 +12,10 @@ from likely.models.energy.annealed import Path
 from likely.models.energy.clamped import Settings
 from likely.montecarlo import log_mean_weight, replicate_log_mean
 from tests.models.energy.brute_force import MIXED, machine
-from tests.models.energy.checks import check_ladder
+from tests.models.energy.checks import OPTIMISED, check_ladder
 
 PIXELS = Columns(("binary",) * 16, (1,) * 16)
 N_CHAINS = 300
-# ten thousand temperatures take longer than compiling with all optimisations
-OPTIMISED = {
-    "xla_backend_optimization_level": 3,
-    "xla_llvm_disable_expensive_passes": False,
-    "xla_cpu_use_fusion_emitters": True,
-}
 forward_log_sums = eqx.filter_jit(annealed.forward_log_sums, compiler_options=OPTIMISED)
 reverse_log_sums = eqx.filter_jit(annealed.reverse_log_sums, compiler_options=OPTIMISED)
 

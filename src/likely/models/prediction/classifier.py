@@ -71,7 +71,7 @@ class PretrainedClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     >>> import likely, numpy as np
     >>> digits = likely.datasets.load("digits")
     >>> y = np.where(np.arange(1000) < 100, digits.labels["train"], -1)
-    >>> model = PretrainedClassifier((100, 100), random_state=0).fit(digits.train, y)
+    >>> model = PretrainedClassifier((50,), n_epochs=100, random_state=0).fit(digits.train, y)
     >>> model.score(digits.test, digits.labels["test"]) > 0.8
     True
     """
