@@ -1,10 +1,10 @@
 """Deep latent Gaussian model: h_L = z_L, h_l = F_l(h_{l+1}) + z_l, z_l ~ N(0, I); columns at F_0(h_1).
 
 Rezende, Mohamed and Wierstra (2014), whose W_l before z_l is here the identity without loss: every F ends and begins
-with a linear map, which take W_l in. (Learned beside them it lets latents die: in the first epochs a row's noise is
-shrunk by both.) The noise z of all layers together is the latent, and the layers h are its decoder. The recognition
-model goes down the layers with the decoder, as on a ladder, or gives each layer's noise a Gaussian of its own whose
-precision is diagonal plus u uᵀ, or all of them one full Gaussian. Cost: that of a VAE with the same networks.
+with a linear map, which take W_l in. (Learned beside them, fewer latents stayed in use.) The noise z of all layers
+together is the latent, and the layers h are its decoder. The recognition model goes down the layers with the decoder,
+as on a ladder, or gives each layer's noise a Gaussian of its own whose precision is diagonal plus u uᵀ, or all of them
+one full Gaussian. Cost: that of a VAE with the same networks.
 """
 
 from __future__ import annotations
