@@ -43,7 +43,7 @@ def test_weights_that_are_too_large_are_caught():
         check_weights(log_weights + 0.02, exact)
 
 
-def test_layers_in_the_wrong_order_are_caught(x64):
+def test_a_wrong_weight_between_layers_is_caught(x64):
     module, *law = deep_case(0, "full")
     rows = factor_rows(0, *law, 8)
     where = lambda m: m.decoder.between[0].layers[0].weight  # noqa: E731

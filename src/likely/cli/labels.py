@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from likely.cli.options import Data, Force, Json, ModelFile, Part, check_part, load_rows, note, print_json
+from likely.cli.options import Data, Force, Json, ModelFile, Part, check_part, did_you_mean, load_rows, note, print_json
 from likely.cli.output import check_output, table_bytes
 
 MOST_NAMES = 10  # of columns in a message
@@ -103,10 +103,7 @@ def predict(
 
 
 def _no_column(column: str, names: tuple[str, ...], table: str) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(column, names, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(column, names)
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return f"there is no column {column!r} for --label.{hint} {table} has {', '.join(names[:MOST_NAMES])}{more}."
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -60,13 +61,18 @@ def parse_settings(texts: list[str], known: list[str], model: str) -> dict[str, 
         if not sign:
             raise ValueError(f"--set needs NAME=VALUE, got {text!r}.")
         if name not in known:
-            import difflib
-
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(name, known)
             raise ValueError(f"{model} has no hyper-parameter {name!r}.{hint} It has {', '.join(known)}.")
         out[name] = parse_value(value)
     return out
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """A sentence with the nearest of the known names, after a space; nothing if none is near."""
+    import difflib
+
+    near = difflib.get_close_matches(name, known, n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def load_data(data: str, kinds: list[str]) -> Any:

@@ -41,8 +41,7 @@ def importance_bound_of(
     beta: Any = 1.0,
 ) -> Float[Array, " n"]:
     """As `importance_bound`, for the q of a given answer."""
-    z, log_q = module.posterior(answer).sample(noise)
-    return _log_mean(_log_joint(module, x, observed, z, beta) - beta * log_q)
+    return _log_mean(_log_weights(module, x, observed, answer, noise, beta))
 
 
 class Drawn(NamedTuple):
@@ -90,26 +89,6 @@ def negative_importance_bound(
     return -bound_to_train_by(*args, noise, weight_of_kl, share, drawn), (state, {})
 
 
-def bound_to_train_by(
-    module: LatentModel,
-    x: Float[Array, "n d"],
-    observed: Bool[Array, "n d"] | None,
-    answer: Float[Array, "n a"],
-    noise: Float[Array, "n K k"],
-    beta: Any,
-    weight: Float[Array, " n"],
-    drawn: Drawn | None = None,
-) -> Float[Array, ""]:
-    """Sum of weight times bound over the rows, with the best gradient that q allows; by the samples `drawn`, if any."""
-    if module.posterior(answer).has_log_prob:
-        return doubly_reparameterised(module, x, observed, answer, noise, beta, weight, drawn)
-    if drawn is None:
-        return weight @ importance_bound_of(module, x, observed, answer, noise, beta)
-    z, log_q = module.posterior(answer).sample(drawn.noise)
-    mean = weight @ (_log_joint(module, x, observed, z, beta) - beta * log_q).mean(axis=1)
-    return weight @ drawn.bound + mean - lax.stop_gradient(mean)
-
-
 def draw_samples(
     key: Key[Array, ""],
     module: LatentModel,
@@ -122,8 +101,7 @@ def draw_samples(
 ) -> Drawn:
     """Samples of each row, drawn systematically by their shares of Σ w: each m · share times in expectation."""
     module, answer = lax.stop_gradient((module, answer))
-    z, log_q = module.posterior(answer).sample(noise)
-    values = _log_joint(module, x, observed, z, beta) - beta * log_q
+    values = _log_weights(module, x, observed, answer, noise, beta)
     shares = jax.nn.softmax(values, axis=1)
     marks = (jax.random.uniform(key, (len(x), 1), shares.dtype) + jnp.arange(n_drawn)[None]) / n_drawn
     passed = jnp.cumsum(shares, axis=1)[:, None] < marks[:, :, None]
@@ -132,7 +110,7 @@ def draw_samples(
     return Drawn(own, jnp.take_along_axis(shares, place, axis=1), _log_mean(values))
 
 
-def doubly_reparameterised(
+def bound_to_train_by(
     module: LatentModel,
     x: Float[Array, "n d"],
     observed: Bool[Array, "n d"] | None,
@@ -145,26 +123,26 @@ def doubly_reparameterised(
     """Sum of weight times bound over the rows, with a gradient made by hand.
 
     With shares s = w / Σ w, the model's parameters get Σ s ∂log w, as ever; q's get Σ s² (∂log w / ∂z)(∂z / ∂q), in
-    which log q counts as a function of z alone. The pull-back sees constants, and so costs no second derivative. Of m
-    `drawn` samples each counts 1/m in place of the first s.
+    which log q counts as a function of z alone. The pull-back sees constants, and so costs no second derivative. A q
+    without `log_prob` gets Σ s ∂log w as well. Of m `drawn` samples each counts 1/m in place of the first s.
     """
-    arrays, rest = eqx.partition(module, eqx.is_inexact_array)
+    noise = noise if drawn is None else drawn.noise
     q = module.posterior(answer)
-    z, _ = q.sample(noise if drawn is None else drawn.noise)
+    if not q.has_log_prob:
+        values = _log_weights(module, x, observed, answer, noise, beta)
+        counts, _, bound = lax.stop_gradient(_counted(values, drawn))
+        return weight @ bound + _linear(counts * weight[:, None], values)
+    arrays, rest = eqx.partition(module, eqx.is_inexact_array)
+    z, _ = q.sample(noise)
     fixed: Any = lax.stop_gradient(q)
 
     def log_weights(arrays: Any, z: Array) -> Array:
         return _log_joint(eqx.combine(arrays, rest), x, observed, z, beta) - beta * fixed.log_prob(z)
 
     values, pull_back = jax.vjp(log_weights, *lax.stop_gradient((arrays, z)))
-    if drawn is None:
-        counts = shares = jax.nn.softmax(values, axis=1)
-        bound = _log_mean(values)
-    else:
-        counts, shares, bound = jnp.full_like(values, 1 / values.shape[1]), drawn.shares, drawn.bound
+    counts, shares, bound = _counted(values, drawn)
     of_arrays, of_latents = pull_back(counts * weight[:, None])
-    slopes = (of_arrays, of_latents * shares[:, :, None])
-    return weight @ bound + _linear(slopes, (arrays, z))
+    return weight @ bound + _linear((of_arrays, of_latents * shares[:, :, None]), (arrays, z))
 
 
 def importance_loss(module: LatentModel, batch: Any, key: Key[Array, ""], *, n_importance: int) -> Float[Array, " n"]:
@@ -173,10 +151,25 @@ def importance_loss(module: LatentModel, batch: Any, key: Key[Array, ""], *, n_i
     return -importance_bound(module, batch.x, batch.observed, noise)
 
 
+def _counted(values: Float[Array, "n m"], drawn: Drawn | None) -> tuple[Array, Array, Array]:
+    """How much each sample counts in the gradient, its share of Σ w, and the bound of its row."""
+    if drawn is not None:
+        return jnp.full_like(values, 1 / values.shape[1]), drawn.shares, drawn.bound
+    shares = jax.nn.softmax(values, axis=1)
+    return shares, shares, _log_mean(values)
+
+
 def _linear(slopes: Any, at: Any) -> Array:
     """Zero, with the given gradient."""
     parts = jax.tree.map(lambda slope, a: (slope * (a - lax.stop_gradient(a))).sum(), slopes, at)
     return jax.tree.reduce(jnp.add, parts)
+
+
+def _log_weights(
+    module: LatentModel, x: Array, observed: Array | None, answer: Array, noise: Float[Array, "n K k"], beta: Any
+) -> Float[Array, "n K"]:
+    z, log_q = module.posterior(answer).sample(noise)
+    return _log_joint(module, x, observed, z, beta) - beta * log_q
 
 
 def _log_joint(module: LatentModel, x: Array, observed: Array | None, z: Array, beta: Any) -> Array:
