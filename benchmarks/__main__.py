@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.outcome import RESULTS, describe, keep, show
 from benchmarks.results_page import DOCUMENT, page
-from likely.files import write_atomically
+from likely.storage.files import write_atomically
 
 NAMES = (
     "factor_analysis",

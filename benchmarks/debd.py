@@ -15,7 +15,7 @@ from benchmarks import data, recipes
 from benchmarks.debd_page import DOCUMENT, page
 from benchmarks.outcome import Line, Outcome
 from benchmarks.timing import in_words, stopwatch
-from likely.files import write_atomically
+from likely.storage.files import write_atomically
 
 BARS = {"nltcs": -6.02, "plants": -13.0, "jester": -52.9, "mushrooms": -11.0}
 

@@ -16,7 +16,7 @@ import numpy as np
 import likely
 from benchmarks.outcome import Line, Outcome
 from benchmarks.timing import in_turns, in_words, stopwatch
-from likely.models.energy.hopfield_tour import tour_length
+from likely.models.energy.pairwise.tour import tour_length
 
 SECONDS_BAR, RATIO_BAR, TOUR_BAR = 1.0, 5.0, 0.10
 FLIPPED = 0.1  # share of a probe's units that are turned round

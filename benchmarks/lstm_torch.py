@@ -17,7 +17,7 @@ from benchmarks import peers
 from benchmarks.data import wikitext
 from benchmarks.outcome import Line, Outcome
 from benchmarks.timing import in_turns
-from likely.models.language.recurrent_lm import stretched
+from likely.models.language.recurrent.recurrent_lm import stretched
 
 BAR, N_TOKENS = 1.0, 70_000
 

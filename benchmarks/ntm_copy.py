@@ -12,7 +12,7 @@ import likely
 from benchmarks import recipes
 from benchmarks.outcome import Line, Outcome
 from benchmarks.timing import in_words, stopwatch
-from likely.datasets.sequence_tasks import copy_task
+from likely.datasets.named.sequence_tasks import copy_task
 
 MOST_STEPS, WORST_ERROR = 30_000, 0.05
 LEARNT = 0.01  # nats a bit

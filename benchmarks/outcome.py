@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from likely.files import write_atomically
+from likely.storage.files import write_atomically
 
 RESULTS = Path(__file__).parent / "results"
 _PACKAGES = ("likely", "jax", "jaxlib", "equinox", "optax", "numpy", "scipy", "scikit-learn")

@@ -16,7 +16,7 @@ import likely
 from benchmarks import recipes
 from benchmarks.outcome import Line, Outcome
 from benchmarks.timing import in_words, stopwatch
-from likely.datasets.sequence_tasks import date_task, reversal_task
+from likely.datasets.named.sequence_tasks import date_task, reversal_task
 
 BAR = 0.99
 N_TRAIN, N_TEST = 10_000, 1_000

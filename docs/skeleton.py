@@ -21,9 +21,9 @@ from jaxtyping import Array, Bool, Float, Key
 from sklearn.utils._param_validation import Interval
 
 from likely.columns import Columns
-from likely.conditional import ConditionalParts
-from likely.evidence import Evidence
-from likely.model import FitRun, Model
+from likely.contract.conditional import ConditionalParts
+from likely.contract.evidence import Evidence
+from likely.contract.model import FitRun, Model
 from likely.runtime import by_blocks, float_dtype, sum_blocks
 
 

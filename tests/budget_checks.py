@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likely.evidence import Evidence
+from likely.contract.evidence import Evidence
 
 
 class FakeModel:

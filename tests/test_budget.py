@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import likely
-from likely import budget
-from likely.evidence import Evidence
+from likely.contract import effort as budget
+from likely.contract.evidence import Evidence
 from tests.budget_checks import FakeModel, check_seconds_are_kept
 
 ROWS = np.zeros((3, 2))

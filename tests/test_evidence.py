@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-from likely.evidence import Evidence, IncomparableError, fingerprint
+from likely.contract.evidence import Evidence, IncomparableError, fingerprint
 
 finite = st.floats(-1e6, 1e6)
 values = hnp.arrays(np.float64, st.integers(1, 12), elements=finite)
@@ -247,7 +247,7 @@ def test_fingerprints_name_rows_by_value():
 def test_fingerprints_do_not_depend_on_blocks(monkeypatch):
     rows = np.random.default_rng(0).normal(size=(50, 3))
     whole = fingerprint(rows)
-    monkeypatch.setattr("likely.evidence._HASHED_CELLS", 7)
+    monkeypatch.setattr("likely.contract.evidence._HASHED_CELLS", 7)
     assert fingerprint(rows) == whole
 
 

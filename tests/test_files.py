@@ -20,8 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from likely import files
-from likely.files import FileError, read_arrays, read_description, write_arrays, write_atomically
+from likely.storage import files
+from likely.storage.files import FileError, read_arrays, read_description, write_arrays, write_atomically
 
 DTYPES = [np.float64, np.float32, np.float16, np.int64, np.int32, np.uint8, np.bool_]
 json_values = st.recursive(
@@ -209,7 +209,7 @@ def test_files_get_the_rights_that_new_files_have(tmp_path):
 
 WRITER = """
 import itertools, sys
-from likely.files import write_atomically
+from likely.storage.files import write_atomically
 for turn in itertools.count():
     write_atomically(sys.argv[1], bytes([turn % 251]) * 2_000_000)
     if turn == 0:

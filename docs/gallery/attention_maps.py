@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import likely
-from likely.datasets.sequence_tasks import date_task, reversal_task
+from likely.datasets.named.sequence_tasks import date_task, reversal_task
 from look import INK, MUTED, TYPE
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "attention_maps.png"

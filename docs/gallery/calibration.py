@@ -16,10 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from likely.columns import Columns
-from likely.models.energy import enumerated
-from likely.models.energy.clamped import N_REPLICATES, Settings, whole_machine
-from likely.models.energy.harmonium import RBMParams
-from likely.models.energy.inference import LogSum, sandwich
+from likely.models.energy.harmonium import enumeration as enumerated
+from likely.models.energy.harmonium.answers import LogSum, sandwich
+from likely.models.energy.harmonium.chains import N_REPLICATES, Settings, whole_machine
+from likely.models.energy.harmonium.machine import RBMParams
 from look import GRID, INK, MUTED, TYPE, dress
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "calibration.png"

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from sklearn.manifold import TSNE
 
 import likely
-from likely.models.language.word_vectors import unit_rows
+from likely.models.language.embeddings.word_vectors import unit_rows
 from look import INK
 
 ROOT = Path(__file__).resolve().parents[2]

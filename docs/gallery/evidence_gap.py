@@ -19,7 +19,7 @@ MODELS = {
 }
 
 
-def gaps(small: bool) -> dict[str, likely.models.latent.gap.EvidenceGap]:
+def gaps(small: bool) -> dict[str, likely.models.latent.diagnosis.evidence_gap.EvidenceGap]:
     digits = likely.datasets.load("digits")
     size = {"hidden": (16,), "n_epochs": 2} if small else {"hidden": (200, 200), "n_epochs": 100}
     effort = {"n_refine": 5, "n_temperatures": 5, "n_chains": 4, "n_leapfrog": 2} if small else {}

@@ -10,7 +10,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from likely.models.language.gradient_flow import flow_of
+from likely.models.language.recurrent.gradient_flow import flow_of
 from likely.nets.recurrent import Cell
 from look import MUTED, TYPE, strip
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import likely
-from likely.models.energy.hopfield_tour import tour_length
+from likely.models.energy.pairwise.tour import tour_length
 from look import GRID, INK, MUTED, TYPE
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "hopfield_tour.png"

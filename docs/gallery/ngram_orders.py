@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import likely
 from likely.datasets import CONVENTION, Corpus, TextDataset
-from likely.models.language.ngram import SMOOTHINGS
+from likely.models.language.ngram.ngram import SMOOTHINGS
 from look import GRID, MUTED, TYPE
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "ngram_orders.png"
@@ -37,9 +37,9 @@ def perplexities(small: bool) -> dict[str, list[float]]:
     data = text(small)
     vocabulary = data.train.vocabulary()
     train, test = (part.encode(vocabulary) for part in (data.train, data.test))
-    from likely.models.language.ngram_counts import count_ngrams
-    from likely.models.language.ngram_smoothing import estimate
-    from likely.models.language.ngram_tables import score_tokens
+    from likely.models.language.ngram.counts import count_ngrams
+    from likely.models.language.ngram.smoothing import estimate
+    from likely.models.language.ngram.tables import score_tokens
 
     out: dict[str, list[float]] = {name: [] for name in COLOURS}
     for order in ORDERS[:2] if small else ORDERS:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import likely
-from likely.datasets.sequence_tasks import copy_task
+from likely.datasets.named.sequence_tasks import copy_task
 from look import MUTED, TYPE
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "ntm_memory.png"

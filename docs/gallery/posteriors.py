@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 
 import likely
 from likely.columns import Columns
-from likely.models.latent.vae_network import Design, first_module
-from likely.models.latent.vae_posteriors import FAMILIES
+from likely.models.latent.variational.network import Design, first_module
+from likely.models.latent.variational.posteriors import FAMILIES
 from likely.nets import MLP
 from likely.objectives.elbo import antithetic_noise, elbo_of, refine_answer
 from look import MUTED, TYPE

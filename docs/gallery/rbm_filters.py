@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 import likely
-from likely.models.energy.harmonium import hidden_logits, sample_hidden, visible_natural
+from likely.models.energy.harmonium.machine import hidden_logits, sample_hidden, visible_natural
 from look import MUTED, TYPE
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "rbm_filters.png"

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import likely
-from likely.models.energy.energy_function import energy
+from likely.models.energy.network.function import energy
 from likely.objectives.score_matching import score
 from look import TYPE
 

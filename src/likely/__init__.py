@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from likely import registry
+from likely.storage import registry
 
 __version__ = "0.1.0"
 
@@ -21,35 +21,35 @@ _HOMES = {
     "Column": "likely.schema",
     "Schema": "likely.schema",
     "SchemaError": "likely.schema",
-    "SequenceModel": "likely.sequence_model",
-    "Evidence": "likely.evidence",
-    "EvidenceWarning": "likely.budget",
-    "IncomparableError": "likely.evidence",
-    "FileError": "likely.files",
-    "Model": "likely.model",
-    "load": "likely.model",
-    "Conditional": "likely.conditional",
+    "SequenceModel": "likely.contract.sequence_model",
+    "Evidence": "likely.contract.evidence",
+    "EvidenceWarning": "likely.contract.effort",
+    "IncomparableError": "likely.contract.evidence",
+    "FileError": "likely.storage.files",
+    "Model": "likely.contract.model",
+    "load": "likely.contract.model",
+    "Conditional": "likely.contract.conditional",
     "Checkpoint": "likely.training",
     "TrainingError": "likely.training",
     "Corpus": "likely.datasets",
     "DataError": "likely.datasets",
     "Leaderboard": "likely.leaderboard",
     "compare": "likely.leaderboard",
-    "hopfield_tour": "likely.models.energy.hopfield_tour",
-    "annealed_evidence": "likely.models.latent.gap",
-    "bidirectional_gap": "likely.models.latent.gap",
-    "evidence_gap": "likely.models.latent.gap",
-    "traverse": "likely.models.latent.exploring",
-    "interpolate": "likely.models.latent.exploring",
-    "manifold": "likely.models.latent.exploring",
-    "mutual_information_gap": "likely.models.latent.disentanglement",
-    "beta_vae_score": "likely.models.latent.disentanglement",
-    "classifier_test": "likely.montecarlo.two_sample",
-    "mmd_test": "likely.montecarlo.two_sample",
-    "gradient_flow": "likely.models.language.gradient_flow",
-    "pretrain": "likely.models.prediction.pretraining",
-    "Stack": "likely.models.prediction.pretraining",
-    "RBMClassifier": "likely.models.energy.labelled",
+    "hopfield_tour": "likely.models.energy.pairwise.tour",
+    "annealed_evidence": "likely.models.latent.diagnosis.evidence_gap",
+    "bidirectional_gap": "likely.models.latent.diagnosis.evidence_gap",
+    "evidence_gap": "likely.models.latent.diagnosis.evidence_gap",
+    "traverse": "likely.models.latent.diagnosis.walks",
+    "interpolate": "likely.models.latent.diagnosis.walks",
+    "manifold": "likely.models.latent.diagnosis.walks",
+    "mutual_information_gap": "likely.models.latent.diagnosis.disentanglement",
+    "beta_vae_score": "likely.models.latent.diagnosis.disentanglement",
+    "classifier_test": "likely.information.two_sample",
+    "mmd_test": "likely.information.two_sample",
+    "gradient_flow": "likely.models.language.recurrent.gradient_flow",
+    "pretrain": "likely.models.prediction.pretrained.pretraining",
+    "Stack": "likely.models.prediction.pretrained.pretraining",
+    "RBMClassifier": "likely.models.energy.harmonium.rbm_classifier",
 } | {entry.class_name: entry.module for entry in (*registry.listed(), *registry.PREDICTORS)}
 
 _PACKAGES = ("columns", "datasets", "gradients", "montecarlo", "nets", "objectives", "training")

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 import likely
-from likely import registry
+from likely.storage import registry
 
 # Hyper-parameters that make a model small; a model that is not named here is used with its defaults.
 SMALL: dict[str, dict] = {

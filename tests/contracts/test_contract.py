@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import likely
-from likely import registry
-from likely.evidence import KINDS
+from likely.contract.evidence import KINDS
+from likely.storage import registry
 from tests.contracts.table import (
     NAMES,
     binary_frame,

@@ -6,8 +6,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import likely
-from likely import registry
 from likely.datasets import CONVENTION, Corpus, DataError
+from likely.storage import registry
 
 # Hyper-parameters that make a model small; a model that is not named here is used with its defaults.
 SMALL: dict[str, dict] = {

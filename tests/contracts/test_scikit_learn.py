@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from likely.model import Model
+from likely.contract.model import Model
 from tests.contracts.table import NAMES, small
 
 # check -> why a model of ours is expected to fail it; docs/scikit-learn.md lists the same

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import likely
-from likely import registry
+from likely.storage import registry
 from tests.contracts.table import NAMES, binary_rows, rows_for, small
 
 TRAINED = [name for name in NAMES if registry.model_class(name)._resumable]

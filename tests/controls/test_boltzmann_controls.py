@@ -5,9 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from likely.models.energy import pairwise, pairwise_annealed, pairwise_enumerated
-from likely.models.energy.clamped import Settings
-from likely.models.energy.pairwise import PairwiseParams
+from likely.models.energy.harmonium.chains import Settings
+from likely.models.energy.pairwise import annealing as pairwise_annealed
+from likely.models.energy.pairwise import enumeration as pairwise_enumerated
+from likely.models.energy.pairwise import machine as pairwise
+from likely.models.energy.pairwise.machine import PairwiseParams
 from tests.models.energy.pairwise_checks import (
     check_gradient,
     check_leaves_unchanged,

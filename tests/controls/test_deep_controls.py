@@ -6,8 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from likely.models.energy import dbm_start, dbn_levels, layered
-from likely.models.energy.harmonium import RBMParams
+from likely.models.energy.harmonium.machine import RBMParams
+from likely.models.energy.layered import machine as layered
+from likely.models.energy.layered.dbm import start as dbm_start
+from likely.models.energy.layered.dbn import levels as dbn_levels
 from tests.models.energy.dbn_checks import check_sums, check_tied, network
 from tests.models.energy.layered_checks import (
     TINY,
@@ -83,7 +85,7 @@ def test_a_prior_without_the_normaliser_of_the_way_down_is_caught(x64, global_ra
     params = network(TINY, (2, 2, 3), global_random_seed)
 
     def unnormalised(p, x, observed):
-        from likely.models.energy import dbn_network
+        from likely.models.energy.layered.dbn import network as dbn_network
 
         with pytest.MonkeyPatch.context() as patch:
             plain = lambda bits, logits: (bits * logits).sum(axis=-1)  # noqa: E731

@@ -2,7 +2,7 @@
 
 import pytest
 
-from likely.models.latent.discrete_network import log_prob
+from likely.models.latent.variational.discrete.network import log_prob
 from likely.objectives.discrete_elbo import closed_part, negative_discrete_elbo
 from tests.models.latent.discrete_checks import all_rows, case, check_log_prob, check_objective_is_unbiased
 

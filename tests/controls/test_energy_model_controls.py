@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from likely.models.energy import energy_moves
-from likely.models.energy.energy_annealed import Settings
-from likely.models.energy.energy_inference import Sampled
+from likely.models.energy.network import moves as energy_moves
+from likely.models.energy.network.annealing import Settings
+from likely.models.energy.network.answers import Sampled
 from tests.models.energy.energy_model_checks import (
     BINARY,
     check_leaves_unchanged,

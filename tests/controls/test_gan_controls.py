@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from likely import mmd_test
-from likely.models.latent import generator
+from likely.models.latent.flow import generator
 from likely.objectives import adversarial
 from tests.models.latent.generator_checks import check_density
 from tests.montecarlo.two_sample_checks import check_level, p_values

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from likely.models.energy import associative
-from likely.models.energy.hopfield_tour import decode
+from likely.models.energy.pairwise import associative_memory as associative
+from likely.models.energy.pairwise.tour import decode
 from tests.models.energy.hopfield_checks import check_fixed, check_never_rises, check_recall, letters, random_patterns
 from tests.models.energy.tour_checks import check_tour
 

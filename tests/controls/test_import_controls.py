@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
     ("file", "line", "broken"),
     [
         ("schema.py", "import likely.columns", "Imports point downwards BROKEN"),
-        ("datasets/idx.py", "import likely.evidence", "Data sets know the schema and nothing else BROKEN"),
+        ("datasets/idx.py", "import likely.contract.evidence", "Data sets know the schema and nothing else BROKEN"),
         ("evidence.py", "import jax", "stays light BROKEN"),
     ],
 )

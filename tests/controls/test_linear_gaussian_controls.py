@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from likely.models.latent import linear_gaussian, linear_gaussian_em
-from likely.models.latent.linear_gaussian import conditional_moments, log_prob, posterior, sample
+from likely.models.latent.linear import em as linear_gaussian_em
+from likely.models.latent.linear import linear_gaussian
+from likely.models.latent.linear.linear_gaussian import conditional_moments, log_prob, posterior, sample
 from tests.models.latent.gaussian_checks import (
     assert_never_falls,
     check_conditional,

@@ -4,8 +4,9 @@ import jax
 import numpy as np
 import pytest
 
-from likely.columns import families
-from likely.models.latent import gaussian_block, mixture_em
+from likely.columns import exponential as families
+from likely.models.latent.mixture import em as mixture_em
+from likely.models.latent.mixture import gaussian_block
 from tests.models.latent import test_mixture as checks
 
 

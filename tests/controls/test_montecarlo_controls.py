@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from likely.models.energy.annealed_bits import log_weights
+from likely.models.energy.harmonium.annealing_bits import log_weights
 from likely.montecarlo import (
     Estimate,
     block_gibbs,

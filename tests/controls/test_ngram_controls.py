@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from likely.models.language import ngram_smoothing
-from likely.models.language.gaps import GapConditional
-from likely.models.language.ngram import NGram
+from likely.models.language.ngram import smoothing as ngram_smoothing
+from likely.models.language.ngram.gaps import GapConditional
+from likely.models.language.ngram.ngram import NGram
 from tests.models.language.ngram_checks import check_gaps, check_sums, check_textbook, some_text, table_of
 from tests.models.language.ngram_oracle import Oracle
 

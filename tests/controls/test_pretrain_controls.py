@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from likely import PretrainedClassifier
-from likely.models.prediction import finetuning, pretraining
-from likely.models.prediction.finetuning import cross_entropy
-from likely.models.prediction.network import Layer
+from likely.models.prediction.pretrained import finetuning, pretraining
+from likely.models.prediction.pretrained.finetuning import cross_entropy
+from likely.models.prediction.pretrained.network import Layer
 from likely.training import Batch
 from tests.models.prediction.checks import (
     check_cross_entropy,

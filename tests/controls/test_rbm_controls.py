@@ -6,10 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from likely import budget
 from likely.columns import Columns
-from likely.models.energy import enumerated, harmonium, labelled, replicas
-from likely.models.energy.annealed import Path, temperatures
+from likely.contract import effort as budget
+from likely.models.energy.harmonium import enumeration as enumerated
+from likely.models.energy.harmonium import machine as harmonium
+from likely.models.energy.harmonium import rbm_classifier as labelled
+from likely.models.energy.harmonium import tempering as replicas
+from likely.models.energy.harmonium.annealing import Path, temperatures
 from likely.montecarlo import annealed_importance, log_mean_weight
 from likely.objectives.contrastive import Offsets, Phase, bipartite_gradient
 from tests.budget_checks import check_seconds_are_kept

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from likely.models.language.seq2seq_network import seq2seq_losses
+from likely.models.language.pairs.seq2seq_network import seq2seq_losses
 from likely.nets import memory as memories
 from likely.nets.memory import Heads, address, read, write
 from likely.nets.tree import balanced

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from likely.models.language.skipgram_kernels import Task, window_gradients
-from likely.models.language.skipgram_noise import train_lock_free
-from likely.models.language.skipgram_text import noise_table
-from likely.models.language.word_vectors import Weights
+from likely.models.language.embeddings.kernels import Task, window_gradients
+from likely.models.language.embeddings.noise_contrast import train_lock_free
+from likely.models.language.embeddings.windows import noise_table
+from likely.models.language.embeddings.word_vectors import Weights
 from likely.montecarlo.alias import AliasTable
 from tests.models.language.skipgram_checks import (
     check_alias,
@@ -81,9 +81,9 @@ def test_an_alias_table_that_is_off_by_one_is_caught():
 
 def test_threads_that_are_not_kept_in_order_are_caught(global_random_seed, monkeypatch):
     """Chunks that are learned from as they come; here in an order that the number of threads decides."""
-    monkeypatch.setattr("likely.models.language.skipgram_noise._CHUNK", 8)
+    monkeypatch.setattr("likely.models.language.embeddings.noise_contrast._CHUNK", 8)
     monkeypatch.setattr(
-        "likely.models.language.skipgram_noise.Threads.__call__",
+        "likely.models.language.embeddings.noise_contrast.Threads.__call__",
         lambda threads, function, items: [function(item) for item in list(items)[:: 1 if threads.n == 1 else -1]],
     )
     few = markov_block(global_random_seed, n_sentences=20)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from likely.evidence import Evidence
+from likely.contract.evidence import Evidence
 from likely.objectives import elbo
 from tests.models.latent.vae_checks import check_conditional_mean, check_evidence_by_quadrature
 from tests.models.latent.vae_oracles import all_rows, binary_case, fitted, quadrature

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from likely.models.latent.vae_posteriors import FAMILIES
+from likely.models.latent.variational.posteriors import FAMILIES
 from likely.objectives.importance_weighted import importance_bound_of
 from tests.models.latent.deep_latent_checks import check_deep_weights, check_unlabelled_bound, deep_case
 from tests.models.latent.vae_family_checks import K, answers, check_density, check_gradient, check_weights

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from likely.datasets import DataError
-from likely.datasets.amat import read_amat, read_binary_amat
+from likely.datasets.formats.amat import read_amat, read_binary_amat
 from tests.datasets.files import matrix_text, write
 
 

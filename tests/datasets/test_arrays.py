@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from likely.datasets import DataError, DataNotFoundError
-from likely.datasets.arrays import part_of, read_npy, read_npz
+from likely.datasets.formats.numpy_files import part_of, read_npy, read_npz
 from tests.datasets.files import write
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from likely.datasets import DataError, DataNotFoundError
-from likely.datasets.idx import read_idx
+from likely.datasets.formats.idx import read_idx
 from tests.datasets.files import IDX_CODES, idx_bytes, write
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from likely.datasets import DataError
-from likely.datasets.pixels import convert_pixels
+from likely.datasets.formats.pixels import convert_pixels
 from tests.datasets.checks import check_stochastic_binarisation
 
 GREY = np.arange(256, dtype=np.uint8)[None]

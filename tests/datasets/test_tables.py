@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from likely.datasets import DataError
-from likely.datasets.tables import parse_csv, read_csv, read_parquet
+from likely.datasets.formats.csv_and_parquet import parse_csv, read_csv, read_parquet
 from tests.datasets.checks import check_every_row_counted
 from tests.datasets.files import write
 

@@ -4,7 +4,7 @@ import doctest
 
 import pytest
 
-from likely import registry
+from likely.storage import registry
 from tests.conftest import ROOT
 from tests.contracts.test_scikit_learn import EXPECTED_FAILURES
 from tests.docs.pages import PAGES, anchors, links, section, table_rows

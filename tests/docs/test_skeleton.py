@@ -9,7 +9,7 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 import likely
-from likely import registry
+from likely.storage import registry
 from tests.conftest import ROOT
 from tests.contracts import table, test_contract, test_scikit_learn
 

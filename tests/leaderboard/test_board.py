@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
+from likely.contract.evidence import Evidence
 from likely.datasets import Dataset
-from likely.evidence import Evidence
 from likely.leaderboard import Entry, Leaderboard
 from likely.schema import Schema
 
@@ -158,7 +158,7 @@ def test_narrow_terminals_lose_columns_not_figures():
 
     from rich.console import Console
 
-    from likely.leaderboard.table import as_rich
+    from likely.leaderboard.rendering import as_rich
 
     board = Leaderboard([Entry("a", exact(ROWS)), Entry("b", exact(ROWS - 1 + NUDGES))])
     console = Console(file=StringIO(), width=60)

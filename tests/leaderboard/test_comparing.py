@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import likely
-from likely.leaderboard.comparing import as_dataset, one_line
+from likely.leaderboard.comparison import as_dataset, one_line
 from likely.leaderboard.lineup import line_up
-from likely.leaderboard.watch import LiveTable
+from likely.leaderboard.live_table import LiveTable
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +179,7 @@ def test_line_up_suits_any_size(n_rows, schema):
     models = line_up(likely.datasets.Dataset(rows, rows, rows, schema, "zeros"))
     assert next(iter(models)) == "Independent"
     binary = set(schema.kinds) == {"binary"}
-    scored = [e.class_name for e in likely.registry.ENTRIES if e.has_evidence]
+    scored = [e.class_name for e in likely.storage.registry.ENTRIES if e.has_evidence]
     takes = [name for name in scored if binary or not getattr(likely, name)._binary_only]
     assert list(models) == takes
     for model in models.values():

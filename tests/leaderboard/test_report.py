@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 
 import likely
-from likely.evidence import Evidence
-from likely.leaderboard import Entry, Leaderboard, probes
-from likely.leaderboard.dependence import most_dependent_pairs, mutual_information
-from likely.leaderboard.pixels import contact_sheet
-from likely.leaderboard.report import report
+from likely.contract.evidence import Evidence
+from likely.information.dependence import most_dependent_pairs, mutual_information
+from likely.leaderboard import Entry, Leaderboard
+from likely.leaderboard.report import probes
+from likely.leaderboard.report.png import contact_sheet
+from likely.leaderboard.report.report import report
 from likely.schema import Column, Schema
 
 NASTY = "<script>alert('x')</script> & \"quoted\""
@@ -158,7 +159,7 @@ def test_report_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     def fail(board):
         raise RuntimeError("drawing failed")
 
-    monkeypatch.setattr("likely.leaderboard.report.report", fail)
+    monkeypatch.setattr("likely.leaderboard.report.report.report", fail)
     with pytest.raises(RuntimeError):
         board.to_report(path)
     assert path.read_text() == "old"

@@ -5,7 +5,7 @@ import pytest
 from scipy import special, stats
 
 from likely.columns import Columns
-from likely.nets.heads import (
+from likely.nets.column_interface import (
     MIN_SCALE,
     encoder_features,
     location_mean,

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from likely.models.energy import enumerated, harmonium
-from likely.models.energy.harmonium import RBMParams
+from likely.models.energy.harmonium import enumeration as enumerated
+from likely.models.energy.harmonium import machine as harmonium
+from likely.models.energy.harmonium.machine import RBMParams
 from likely.objectives.contrastive import (
     Offsets,
     Phase,

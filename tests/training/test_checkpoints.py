@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from likely.files import FileError, read_arrays, read_description, write_arrays
+from likely.storage.files import FileError, read_arrays, read_description, write_arrays
 from likely.training import Checkpoint, TrainingConfig, train, use_reporter
 from likely.training.checkpoints import load
 from tests.training.checks import StopAt, check_resumed_run_is_the_same, train_with_everything

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from likely.cli import comparing, fitting, labels, listing, using
+from likely.cli import comparing, fitting, labels, listing
+from likely.cli import fitted_models as using
 
 BAD_INPUT, FAILED = 2, 1
 

@@ -33,7 +33,7 @@ def compare(
       likely compare digits --no-report --json
       likely compare wikitext2
     """
-    from likely import registry
+    from likely.storage import registry
 
     names = [name.strip() for name in models.split(",") if name.strip()]
     for name in names:
@@ -53,7 +53,7 @@ def compare(
     else:
         from rich.console import Console
 
-        from likely.leaderboard.table import WIDTH, as_rich
+        from likely.leaderboard.rendering import WIDTH, as_rich
 
         console = Console()
         if not console.is_terminal:

@@ -45,7 +45,7 @@ def fit(
       likely fit skipgram text.txt --set window=5
       likely fit semisupervisedvae table.csv --label income
     """
-    from likely import registry
+    from likely.storage import registry
 
     entry = registry.find(model)
     out = Path(f"{entry.name}.likely") if out is None else out
@@ -78,7 +78,7 @@ def fit(
     fitted.save(out)
     evidence = fitted.evidence(dataset.test)
     if json:
-        from likely.cli.using import evidence_summary
+        from likely.cli.fitted_models import evidence_summary
 
         summary = {"model": entry.class_name, "out": str(out), "fit_seconds": seconds}
         print_json(summary | {"n_parameters": fitted.n_parameters_, "test": evidence_summary(evidence)})
@@ -93,7 +93,7 @@ def fit(
 
 def _build(class_name: str, settings: list[str], seed: int) -> Any:
     """The model with its hyper-parameters, checked before any data are read."""
-    from likely import registry
+    from likely.storage import registry
 
     model_class = registry.model_class(class_name)
     known = [name for name in model_class._get_param_names() if name not in ("schema", "random_state")]

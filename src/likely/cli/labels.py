@@ -81,8 +81,8 @@ def predict(
     check_part(part)
     import polars as pl
 
-    from likely.files import write_atomically
-    from likely.model import load
+    from likely.contract.model import load
+    from likely.storage.files import write_atomically
 
     model = load(model_file)
     if not hasattr(model, "predict_proba"):

@@ -10,7 +10,7 @@ import typer
 from likely.cli.options import Json, print_json
 
 if TYPE_CHECKING:
-    from likely.registry import Entry
+    from likely.storage.registry import Entry
 
 _VERBS = ("score", "sample", "impute", "denoise", "transform")
 
@@ -23,7 +23,7 @@ def models(json: Json = False) -> None:
       likely models
       likely models --json
     """
-    from likely import registry
+    from likely.storage import registry
 
     if json:
         print_json(

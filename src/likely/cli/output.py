@@ -41,7 +41,7 @@ def check_rows_fit(path: Path | None, schema: Schema) -> None:
 
 def write_rows(path: Path, rows: Any, schema: Schema) -> None:
     """Rows as a model returns them, into a file."""
-    from likely.files import write_atomically
+    from likely.storage.files import write_atomically
 
     kind = path.suffix.lower()
     write_atomically(path, _picture(rows, schema) if kind == ".png" else table_bytes(as_table(rows, schema), kind))
@@ -85,6 +85,6 @@ def _cells(cells: Any) -> Any:
 
 
 def _picture(rows: Any, schema: Schema) -> bytes:
-    from likely.leaderboard.pixels import contact_sheet
+    from likely.leaderboard.report.png import contact_sheet
 
     return contact_sheet(schema, rows)

@@ -15,7 +15,7 @@ from likely.cli.output import check_output
 
 def is_text_model(model: Any) -> bool:
     """Whether a model's rows are sentences."""
-    from likely.sequence_model import SequenceModel
+    from likely.contract.sequence_model import SequenceModel
 
     return isinstance(model, SequenceModel)
 
@@ -23,8 +23,8 @@ def is_text_model(model: Any) -> bool:
 def load_text_data(data: str, model: str) -> Any:
     """A text data set by name, or a file of any name but that of a table."""
     from likely.datasets import TextDataset, load, names
-    from likely.datasets.paths import format_of
-    from likely.datasets.text import load_text
+    from likely.datasets.formats.user_files import format_of
+    from likely.datasets.named.wikitext import load_text
 
     path = Path(data).expanduser()
     if path.is_file() and format_of(path) is None and all(info.name != data for info in names()):
@@ -38,7 +38,7 @@ def load_text_data(data: str, model: str) -> Any:
 def load_text_rows(data: str, part: str, model: Any) -> Any:
     """Sentences for a fitted model: the whole of a file, or a part of a named data set."""
     from likely.datasets import Corpus, names
-    from likely.datasets.paths import format_of
+    from likely.datasets.formats.user_files import format_of
 
     path, own = Path(data).expanduser(), model.tokenizer_ == "own"
     if path.is_file() and format_of(path) is None and all(info.name != data for info in names()):
@@ -78,7 +78,7 @@ def score_text(model: Any, data: str, part: str, out: Path | None, json: bool) -
         import polars as pl
 
         from likely.cli.output import table_bytes
-        from likely.files import write_atomically
+        from likely.storage.files import write_atomically
 
         write_atomically(out, table_bytes(pl.DataFrame(columns), out.suffix.lower()))
     if json:
@@ -95,7 +95,7 @@ def sample_text(model: Any, n: int, seed: int | None, prompt: str | None, out: P
     texts = model.sample(n, random_state=seed, prompt=prompt)
     lines = [text if isinstance(text, str) else " ".join(text) for text in texts]
     if out is not None:
-        from likely.files import write_atomically
+        from likely.storage.files import write_atomically
 
         write_atomically(out, ("\n".join(lines) + "\n").encode())
         note(f"{n:,} sentences written to {out}")
@@ -107,7 +107,7 @@ def sample_text(model: Any, n: int, seed: int | None, prompt: str | None, out: P
 
 def _figures(model: Any, corpus: Any) -> tuple[dict[str, Any], str, Any]:
     """The evidence as JSON, as a line for people, and itself."""
-    from likely.cli.using import evidence_summary
+    from likely.cli.fitted_models import evidence_summary
     from likely.datasets import CONVENTION
 
     evidence = model.evidence(corpus)

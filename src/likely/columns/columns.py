@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from likely.columns.families import FAMILIES, Family
+from likely.columns.exponential import FAMILIES, Family
 from likely.schema import Schema
 
 

@@ -1,13 +1,13 @@
 """Data sets: two built in, others from the folder that `LIKELY_DATA` names, and your own files; and text."""
 
 from likely.datasets.catalogue import DatasetInfo, load, names
-from likely.datasets.corpus import Corpus, as_corpus
 from likely.datasets.dataset import Dataset
-from likely.datasets.encoded import CONVENTION, Encoded
 from likely.datasets.errors import DataError, DataNotFoundError
-from likely.datasets.paths import read
-from likely.datasets.text import TextDataset
-from likely.datasets.vocabulary import Vocabulary
+from likely.datasets.formats.user_files import read
+from likely.datasets.named.wikitext import TextDataset
+from likely.datasets.text.corpus import Corpus, as_corpus
+from likely.datasets.text.encoded import CONVENTION, Encoded
+from likely.datasets.text.vocabulary import Vocabulary
 
 __all__ = [
     "CONVENTION",

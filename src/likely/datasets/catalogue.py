@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from likely.datasets.dataset import Dataset
-from likely.datasets.debd import debd_files, debd_names, load_debd
-from likely.datasets.digits import load_digits, load_digits_gray
 from likely.datasets.errors import DataError
 from likely.datasets.folder import is_available
-from likely.datasets.mnist import BINARIZED_FILES, MNIST_FILES, load_binarized_mnist, load_mnist
-from likely.datasets.paths import SUFFIXES, format_of, load_path
-from likely.datasets.shapes import load_shapes
-from likely.datasets.silhouettes import SILHOUETTES_FILES, load_silhouettes
-from likely.datasets.tabular import ADULT_FILES, WINE_FILES, load_adult, load_wine
-from likely.datasets.text import WIKITEXT2_FILES, TextDataset, is_text, load_text, load_wikitext2
+from likely.datasets.formats.user_files import SUFFIXES, format_of, load_path
+from likely.datasets.named.adult_and_wine import ADULT_FILES, WINE_FILES, load_adult, load_wine
+from likely.datasets.named.debd import debd_files, debd_names, load_debd
+from likely.datasets.named.digits import load_digits, load_digits_gray
+from likely.datasets.named.mnist import BINARIZED_FILES, MNIST_FILES, load_binarized_mnist, load_mnist
+from likely.datasets.named.shapes import load_shapes
+from likely.datasets.named.silhouettes import SILHOUETTES_FILES, load_silhouettes
+from likely.datasets.named.wikitext import WIKITEXT2_FILES, TextDataset, is_text, load_text, load_wikitext2
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Estimators of ∇_θ E_{p(z; θ)}[f(z)], swappable, and what each costs: bias, variance, seconds."""
 
+from likely.gradients.distributions import Bernoulli, Categorical, Gaussian, LocationScale, Transformed
 from likely.gradients.enumeration import Enumeration
 from likely.gradients.estimator import Estimator
-from likely.gradients.families import Bernoulli, Categorical, Gaussian, LocationScale, Transformed
 from likely.gradients.names import ESTIMATORS, make_estimator
 from likely.gradients.pathwise import GaussianIdentities, Pathwise
 from likely.gradients.problems import Measured, Problem, descend, exact_gradient, gradient, measure

@@ -14,7 +14,7 @@ import equinox as eqx
 from jax import lax
 from jaxtyping import Array, Float, Key
 
-from likely.gradients.families import Family
+from likely.gradients.distributions import Family
 
 Objective = Callable[[Array], Array]  # draws (n, *batch, ...) -> values (n, *batch)
 

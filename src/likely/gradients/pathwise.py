@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from likely.gradients.distributions import Continuous, Gaussian
 from likely.gradients.estimator import Estimator, box
-from likely.gradients.families import Continuous, Gaussian
 
 
 class Pathwise(Estimator):

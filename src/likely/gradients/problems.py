@@ -20,9 +20,9 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Key
 
+from likely.gradients.distributions import Family
 from likely.gradients.enumeration import Enumeration
 from likely.gradients.estimator import Estimator, Objective, check_suits
-from likely.gradients.families import Family
 from likely.gradients.names import make_estimator
 from likely.montecarlo.enumeration import MAX_CONFIGURATIONS, configurations
 from likely.runtime import float_dtype

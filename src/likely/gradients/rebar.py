@@ -18,8 +18,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from likely.gradients.distributions import Discrete
 from likely.gradients.estimator import Estimator, box
-from likely.gradients.families import Discrete
 from likely.gradients.relaxed import check_temperature
 from likely.runtime import float_dtype
 

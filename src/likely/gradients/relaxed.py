@@ -17,8 +17,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
+from likely.gradients.distributions import Discrete
 from likely.gradients.estimator import Estimator, box
-from likely.gradients.families import Discrete
 
 
 class GumbelSoftmax(Estimator):

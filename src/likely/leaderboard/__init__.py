@@ -4,6 +4,6 @@ The package is not called `compare` because `likely.compare` is the function.
 """
 
 from likely.leaderboard.board import Entry, Leaderboard
-from likely.leaderboard.comparing import compare
+from likely.leaderboard.comparison import compare
 
 __all__ = ["Entry", "Leaderboard", "compare"]

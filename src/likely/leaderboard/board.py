@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from likely.contract.evidence import Difference, Evidence
 from likely.datasets import CONVENTION, Dataset, TextDataset
-from likely.evidence import Difference, Evidence
 
 LEVEL = 0.95  # of every interval that is shown
 
@@ -220,12 +220,12 @@ class Leaderboard:
 
     def to_report(self, path: str | os.PathLike[str]) -> None:
         """Write one self-contained HTML file with tables and pictures."""
-        from likely.leaderboard.report import write_report
+        from likely.leaderboard.report.report import write_report
 
         write_report(self, path)
 
     def __str__(self) -> str:
-        from likely.leaderboard.table import as_text
+        from likely.leaderboard.rendering import as_text
 
         return as_text(self)
 
@@ -234,7 +234,7 @@ class Leaderboard:
         return f"Leaderboard({self.name!r}, {len(self.ranked)} ranked, {len(self.apart)} apart{best})"
 
     def _repr_html_(self) -> str:
-        from likely.leaderboard.table import as_html
+        from likely.leaderboard.rendering import as_html
 
         return as_html(self)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from likely import registry
 from likely.datasets import Dataset
+from likely.storage import registry
 
 
 def line_up(dataset: Dataset) -> dict[str, Any]:

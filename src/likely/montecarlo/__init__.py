@@ -34,7 +34,7 @@ from likely.montecarlo.pairwise import (
 )
 from likely.montecarlo.sparse import sparse_gibbs
 from likely.montecarlo.tempering import Tempered, start_tempering, tempering
-from likely.montecarlo.weighted import (
+from likely.montecarlo.weighted_expectation import (
     TailWarning,
     WeightedEstimate,
     effective_weights,

@@ -1,7 +1,7 @@
 """Networks, from Equinox parts, and the way from a network's output to a table's columns."""
 
+from likely.nets.column_interface import encoder_features, location_mean, location_natural, log_density_at, n_locations
 from likely.nets.convolution import Convolution, ImageDecoder, ImageEncoder, TransposedConvolution
-from likely.nets.heads import encoder_features, location_mean, location_natural, log_density_at, n_locations
 from likely.nets.mlp import ACTIVATIONS, MLP
 
 __all__ = [

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
 from likely.gradients import Estimator
-from likely.gradients.families import Discrete
+from likely.gradients.distributions import Discrete
 
 
 class DiscreteModel(Protocol):

@@ -8,7 +8,7 @@
 from likely.training.batches import Batch
 from likely.training.checkpoints import Checkpoint
 from likely.training.config import TrainingConfig
-from likely.training.guard import TrainingError
+from likely.training.failures import TrainingError
 from likely.training.loop import TrainingResult, train
 from likely.training.progress import Progress, use_reporter
 

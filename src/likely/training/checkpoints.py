@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from likely.files import FileError, read_arrays, write_arrays
+from likely.storage.files import FileError, read_arrays, write_arrays
 
 KIND = "training checkpoint"
 _PLAIN = frozenset(

@@ -19,7 +19,7 @@ from likely.training import checkpoints
 from likely.training.batches import Batch, Span, fingerprint
 from likely.training.checkpoints import Checkpoint
 from likely.training.config import TrainingConfig
-from likely.training.guard import TrainingError, diagnose
+from likely.training.failures import TrainingError, diagnose
 from likely.training.interface import check_validation
 from likely.training.journal import History, Journal, begin, restore, save
 from likely.training.plan import Plan, make_plan

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from likely.columns import Columns
-from likely.models.energy.harmonium import RBMParams
+from likely.models.energy.harmonium.machine import RBMParams
 
 BINARY = Columns(("binary",) * 6, (1,) * 6)
 CODED = Columns(("categorical", "binary", "categorical", "binary"), (3, 1, 2, 1))

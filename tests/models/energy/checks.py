@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from likely.columns import Columns
-from likely.models.energy.harmonium import RBMParams
+from likely.models.energy.harmonium.machine import RBMParams
 from tests.models.energy import brute_force
 
 ALPHA = 1e-5  # false-alarm rate of one check; the suite has dozens

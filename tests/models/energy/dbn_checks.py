@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from likely.columns import Columns
-from likely.models.energy.dbn_network import DBNParams
-from likely.models.energy.harmonium import RBMParams
+from likely.models.energy.harmonium.machine import RBMParams
+from likely.models.energy.layered.dbn.network import DBNParams
 from tests.models.energy import brute_force
 from tests.models.energy.brute_force import hidden_states
 

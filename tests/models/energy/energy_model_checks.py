@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from likely.columns import Columns
-from likely.models.energy.energy_function import (
+from likely.models.energy.network.function import (
     EnergyParams,
     Kind,
     draw_reference,
@@ -17,7 +17,7 @@ from likely.models.energy.energy_function import (
     first_perceptron,
     tilt,
 )
-from likely.models.energy.energy_moves import Target, look, step_sizes
+from likely.models.energy.network.moves import Target, look, step_sizes
 from likely.montecarlo import run_chains
 
 BINARY = Kind(Columns(("binary",) * 4, (1,) * 4), with_base=True)

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from likely.columns import Columns
-from likely.models.energy.clamped import Settings
-from likely.models.energy.inference import Exact, Sampled
+from likely.models.energy.harmonium.answers import Exact, Sampled
+from likely.models.energy.harmonium.chains import Settings
 from tests.models.energy import brute_force
 
 COLUMNS = Columns(("binary",) * 4 + ("categorical",), (1,) * 4 + (3,))

@@ -13,8 +13,8 @@ from scipy import stats
 
 import likely
 from likely.columns import Columns
-from likely.models.energy.harmonium import RBMParams
-from likely.models.energy.layered import LayeredParams
+from likely.models.energy.harmonium.machine import RBMParams
+from likely.models.energy.layered.machine import LayeredParams
 from tests.models.energy.brute_force import all_rows, hidden_states, row_number
 from tests.models.energy.checks import check_frequencies
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import logsumexp
 
-from likely.models.energy.pairwise import Layout, PairwiseParams, make_layout
+from likely.models.energy.pairwise.machine import Layout, PairwiseParams, make_layout
 from tests.models.energy.checks import check_frequencies
 
 

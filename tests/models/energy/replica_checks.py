@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from likely.columns import Columns
-from likely.models.energy.harmonium import RBMParams
+from likely.models.energy.harmonium.machine import RBMParams
 from tests.models.energy import brute_force
 from tests.models.energy.checks import check_frequencies
 

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from likely.columns import Columns
-from likely.models.energy import annealed, clamped, enumerated
-from likely.models.energy.annealed import Path
-from likely.models.energy.clamped import Settings
+from likely.models.energy.harmonium import annealing as annealed
+from likely.models.energy.harmonium import chains as clamped
+from likely.models.energy.harmonium import enumeration as enumerated
+from likely.models.energy.harmonium.annealing import Path
+from likely.models.energy.harmonium.chains import Settings
 from likely.montecarlo import log_mean_weight, replicate_log_mean
 from tests.models.energy.brute_force import MIXED, machine
 from tests.models.energy.checks import OPTIMISED, check_ladder

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from likely.columns import Columns
-from likely.models.energy import annealed, enumerated
-from likely.models.energy.annealed import Path, temperatures
-from likely.models.energy.annealed_bits import log_weights
+from likely.models.energy.harmonium import annealing as annealed
+from likely.models.energy.harmonium import enumeration as enumerated
+from likely.models.energy.harmonium.annealing import Path, temperatures
+from likely.models.energy.harmonium.annealing_bits import log_weights
 from likely.montecarlo import log_mean_weight, replicate_log_mean
 from tests.models.energy.bits_checks import arrays, check_estimates, check_one_step
 from tests.models.energy.brute_force import machine

@@ -11,8 +11,10 @@ from scipy.special import logsumexp
 
 import likely
 from likely import BoltzmannMachine
-from likely.models.energy import inference, pairwise, pairwise_learning
-from likely.models.energy.pairwise import PairwiseParams
+from likely.models.energy.harmonium import answers as inference
+from likely.models.energy.pairwise import learning as pairwise_learning
+from likely.models.energy.pairwise import machine as pairwise
+from likely.models.energy.pairwise.machine import PairwiseParams
 from likely.objectives.pseudo_likelihood import pseudo_log_likelihood
 from likely.training import Batch
 from tests.models.energy import brute_force
@@ -208,7 +210,7 @@ def test_larger_machines_have_an_interval(x64, monkeypatch, global_random_seed):
     model = BoltzmannMachine.from_weights(params.weights, params.bias, n_components=2, **options)
     rows = np.vstack([all_states(4), HOLES])
     truth = model.score_samples(rows)
-    monkeypatch.setattr("likely.models.energy.pairwise_enumerated.MAX_CONFIGURATIONS", 8)
+    monkeypatch.setattr("likely.models.energy.pairwise.enumeration.MAX_CONFIGURATIONS", 8)
     del model._log_partition
     found = model.evidence(rows)
     assert found.kind == "estimate"
@@ -254,7 +256,7 @@ def test_a_graph_that_was_given_is_kept_in_the_file(rows, tmp_path):
     ],
 )
 def test_bad_hyper_parameters_are_refused_before_any_work(options, words, rows, monkeypatch):
-    monkeypatch.setattr("likely.models.energy.boltzmann.train", None)
+    monkeypatch.setattr("likely.models.energy.pairwise.boltzmann_machine.train", None)
     with pytest.raises(ValueError, match=words):
         BoltzmannMachine(**options).fit(rows)
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from likely.models.energy import clamped
+from likely.models.energy.harmonium import chains as clamped
 from tests.models.energy import brute_force
 from tests.models.energy.brute_force import BINARY, machine
 from tests.models.energy.checks import check_frequencies

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import likely
-from likely.models.energy import inference
-from likely.models.energy.layered import LayeredParams
+from likely.models.energy.harmonium import answers as inference
+from likely.models.energy.layered.machine import LayeredParams
 from tests.models.energy import brute_force
 from tests.models.energy.checks import check_frequencies
 from tests.models.energy.layered_checks import Z_SCORE, dressed

@@ -8,8 +8,9 @@ import pytest
 from scipy.special import logsumexp
 
 import likely
-from likely.models.energy import dbn_levels, dbn_network
-from likely.models.energy.inference import answers
+from likely.models.energy.harmonium.answers import answers
+from likely.models.energy.layered.dbn import levels as dbn_levels
+from likely.models.energy.layered.dbn import network as dbn_network
 from tests.models.energy import brute_force
 from tests.models.energy.checks import check_frequencies
 from tests.models.energy.dbn_checks import check_sums, check_tied, log_rows, network

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import likely
-from likely.budget import PILOT
+from likely.contract.effort import PILOT
 
 SHORT = {"n_epochs": 1, "n_temperatures": 10, "n_ais_chains": 4, "n_sweeps": 5}
 

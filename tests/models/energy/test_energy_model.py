@@ -10,12 +10,12 @@ import pytest
 
 import likely
 from likely.columns import Columns, Scaling
-from likely.models.energy import energy_moves
-from likely.models.energy.energy_annealed import Settings
-from likely.models.energy.energy_function import Given, Kind, energy
-from likely.models.energy.energy_inference import Exact, Sampled
-from likely.models.energy.energy_learning import OBJECTIVES, LearningState, Options, filled, learn
-from likely.models.energy.energy_noise import make_noise
+from likely.models.energy.network import moves as energy_moves
+from likely.models.energy.network.annealing import Settings
+from likely.models.energy.network.answers import Exact, Sampled
+from likely.models.energy.network.function import Given, Kind, energy
+from likely.models.energy.network.learning import OBJECTIVES, LearningState, Options, filled, learn
+from likely.models.energy.network.noise import make_noise
 from likely.training import Batch
 from tests.models.energy.energy_model_checks import (
     BINARY,
@@ -245,7 +245,9 @@ def nan_at_ones(x):
     ],
 )
 def test_bad_input_is_refused_before_any_work(options, message, monkeypatch):
-    monkeypatch.setattr("likely.models.energy.energy_model.train", lambda *a, **k: pytest.fail("it was trained"))
+    monkeypatch.setattr(
+        "likely.models.energy.network.energy_model.train", lambda *a, **k: pytest.fail("it was trained")
+    )
     with pytest.raises((ValueError, likely.SchemaError), match=message):
         likely.EnergyModel(**(SMALL | options)).fit(rows_of_bits(0))
 

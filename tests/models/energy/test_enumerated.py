@@ -8,7 +8,7 @@ from scipy import integrate
 from scipy.special import logsumexp
 
 from likely.columns import Columns
-from likely.models.energy import enumerated
+from likely.models.energy.harmonium import enumeration as enumerated
 from tests.models.energy import brute_force
 from tests.models.energy.brute_force import BINARY, CODED, machine
 from tests.models.energy.checks import check_frequencies

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, logsumexp
 
 from likely.columns import Columns
-from likely.models.energy import harmonium
+from likely.models.energy.harmonium import machine as harmonium
 from tests.models.energy import brute_force
 from tests.models.energy.brute_force import BINARY, CODED, MIXED, machine
 from tests.models.energy.checks import check_leaves_joint_unchanged

@@ -5,9 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from likely.columns import Columns
-from likely.models.energy import clamped, enumerated, holes
-from likely.models.energy.clamped import Settings
-from likely.models.energy.inference import Exact, Sampled
+from likely.models.energy.harmonium import chains as clamped
+from likely.models.energy.harmonium import enumeration as enumerated
+from likely.models.energy.harmonium import few_holes as holes
+from likely.models.energy.harmonium.answers import Exact, Sampled
+from likely.models.energy.harmonium.chains import Settings
 from tests.models.energy import brute_force
 from tests.models.energy.brute_force import machine
 from tests.models.energy.checks import check_frequencies

@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 import likely
 from likely import Hopfield
-from likely.models.energy import associative
+from likely.models.energy.pairwise import associative_memory as associative
 from tests.models.energy.checks import check_frequencies
 from tests.models.energy.hopfield_checks import (
     check_fixed,

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from likely.columns import Columns
-from likely.models.energy import harmonium, layered
-from likely.models.energy.clamped import Settings
-from likely.models.energy.harmonium import RBMParams
-from likely.models.energy.inference import Sampled, answers
+from likely.models.energy.harmonium import machine as harmonium
+from likely.models.energy.harmonium.answers import Sampled, answers
+from likely.models.energy.harmonium.chains import Settings
+from likely.models.energy.harmonium.machine import RBMParams
+from likely.models.energy.layered import machine as layered
 from tests.models.energy import brute_force
 from tests.models.energy.checks import check_frequencies
 from tests.models.energy.layered_checks import (

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import likely
-from likely.models.energy import dbm_start, layered
-from likely.models.energy.harmonium import RBMParams
-from likely.models.energy.layered_greedy import LevelState, bits, level_contrast
-from likely.models.energy.layered_learning import interleaved, layered_gradient
+from likely.models.energy.harmonium.machine import RBMParams
+from likely.models.energy.layered import machine as layered
+from likely.models.energy.layered.dbm import start as dbm_start
+from likely.models.energy.layered.greedy import LevelState, bits, level_contrast
+from likely.models.energy.layered.learning import interleaved, layered_gradient
 from likely.training import Batch
 from tests.contracts.test_training import CrashAfter, Interrupted
 from tests.models.energy.layered_checks import (

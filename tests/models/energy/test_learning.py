@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from likely.columns import Columns
-from likely.models.energy import enumerated, harmonium
-from likely.models.energy.learning import ChainState, contrast, keep_scales, to_learning, to_natural
+from likely.models.energy.harmonium import enumeration as enumerated
+from likely.models.energy.harmonium import machine as harmonium
+from likely.models.energy.harmonium.learning import ChainState, contrast, keep_scales, to_learning, to_natural
 from likely.training import Batch
 from tests.models.energy.brute_force import BINARY, machine
 

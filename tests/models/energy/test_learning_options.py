@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import likely
-from likely.models.energy.harmonium import hidden_logits
-from likely.models.energy.learning import Sparsity, sparsity_pull
+from likely.models.energy.harmonium.learning import Sparsity, sparsity_pull
+from likely.models.energy.harmonium.machine import hidden_logits
 from likely.objectives.contrastive import Phase
 from likely.training import TrainingConfig, train
 from tests.models.energy.brute_force import BINARY, machine

@@ -8,8 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, logsumexp
 
-from likely.models.energy import pairwise, pairwise_annealed, pairwise_enumerated, pairwise_inference
-from likely.models.energy.clamped import Settings
+from likely.models.energy.harmonium.chains import Settings
+from likely.models.energy.pairwise import annealing as pairwise_annealed
+from likely.models.energy.pairwise import answers as pairwise_inference
+from likely.models.energy.pairwise import enumeration as pairwise_enumerated
+from likely.models.energy.pairwise import machine as pairwise
 from likely.montecarlo import log_mean_weight
 from tests.models.energy.checks import check_frequencies
 from tests.models.energy.pairwise_checks import (

@@ -7,7 +7,7 @@ from scipy import optimize
 from scipy.special import logsumexp
 
 import likely
-from likely.models.energy import inference
+from likely.models.energy.harmonium import answers as inference
 from tests.models.energy import brute_force
 from tests.models.energy.checks import check_frequencies
 

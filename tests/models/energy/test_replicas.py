@@ -8,8 +8,8 @@ import pytest
 
 import likely
 from likely.columns import Columns
-from likely.models.energy.harmonium import RBMParams, gibbs_hidden
-from likely.models.energy.replicas import inverse_temperatures, tempered_step
+from likely.models.energy.harmonium.machine import RBMParams, gibbs_hidden
+from likely.models.energy.harmonium.tempering import inverse_temperatures, tempered_step
 from tests.models.energy.replica_checks import check_replicas_stay
 
 TEN = Columns(("binary",) * 10, (1,) * 10)

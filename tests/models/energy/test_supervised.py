@@ -11,8 +11,8 @@ from sklearn.utils.estimator_checks import check_classifiers_one_label, check_su
 
 import likely
 from likely.columns import Columns
-from likely.models.energy.harmonium import unnormalized_log_prob
-from likely.models.energy.labelled import label_logits, label_probabilities
+from likely.models.energy.harmonium.machine import unnormalized_log_prob
+from likely.models.energy.harmonium.rbm_classifier import label_logits, label_probabilities
 from tests.models.energy.brute_force import machine
 from tests.models.energy.labelled_checks import check_label_probabilities
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import likely
-from likely.models.energy.hopfield_tour import decode, tour_length, tour_network
+from likely.models.energy.pairwise.tour import decode, tour_length, tour_network
 from tests.models.energy.pairwise_checks import all_states
 from tests.models.energy.tour_checks import check_tour, exact_length, maps, nearest_neighbour
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 from numpy.testing import assert_allclose
 
-from likely.models.language.ngram_tables import score_rows
+from likely.models.language.ngram.tables import score_rows
 
 N_UNSEEN = 1000
 

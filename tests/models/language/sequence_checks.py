@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from likely.models.language.seq2seq_network import END, Seq2SeqNetwork
+from likely.models.language.pairs.seq2seq_network import END, Seq2SeqNetwork
 from likely.nets.recurrent import output_of
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from likely.models.language import skipgram_noise
-from likely.models.language.skipgram_kernels import Task, window_gradients
-from likely.models.language.skipgram_noise import new_work, pad
-from likely.models.language.skipgram_text import Block
-from likely.models.language.word_vectors import Weights
+from likely.models.language.embeddings import noise_contrast as skipgram_noise
+from likely.models.language.embeddings.kernels import Task, window_gradients
+from likely.models.language.embeddings.noise_contrast import new_work, pad
+from likely.models.language.embeddings.windows import Block
+from likely.models.language.embeddings.word_vectors import Weights
 from likely.montecarlo.alias import AliasTable
 
 FALSE_ALARM = 1e-5  # of one check

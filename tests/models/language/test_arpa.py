@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from benchmarks import peers
 from likely.datasets import Corpus, DataError
-from likely.models.language.ngram import NGram
+from likely.models.language.ngram.ngram import NGram
 from tests.models.language.ngram_checks import some_text, table_of, unseen_contexts
 
 GOOD = r"""a comment before the data

@@ -8,12 +8,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import likely
-from likely.files import read_arrays, write_arrays
-from likely.models.language.gaps import GapConditional
-from likely.models.language.ngram import SMOOTHINGS, NGram
-from likely.models.language.ngram_counts import count_ngrams
-from likely.models.language.ngram_smoothing import estimate
-from likely.models.language.ngram_tables import next_probabilities
+from likely.models.language.ngram.counts import count_ngrams
+from likely.models.language.ngram.gaps import GapConditional
+from likely.models.language.ngram.ngram import SMOOTHINGS, NGram
+from likely.models.language.ngram.smoothing import estimate
+from likely.models.language.ngram.tables import next_probabilities
+from likely.storage.files import read_arrays, write_arrays
 from tests.models.language.ngram_checks import (
     check_gaps,
     check_sums,

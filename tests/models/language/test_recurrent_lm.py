@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 import likely
-from likely.datasets.vocabulary import BEGIN_ID, END_ID
-from likely.models.language.generating import Choice, generate
-from likely.models.language.gradient_flow import gradient_flow
-from likely.models.language.recurrent_lm import RecurrentLM, stretched
+from likely.datasets.text.vocabulary import BEGIN_ID, END_ID
+from likely.models.language.recurrent.generation import Choice, generate
+from likely.models.language.recurrent.gradient_flow import gradient_flow
+from likely.models.language.recurrent.recurrent_lm import RecurrentLM, stretched
 from likely.nets.recurrent import CELLS
 from likely.objectives.next_token import Stream, next_token, stretches
 from likely.training import Batch

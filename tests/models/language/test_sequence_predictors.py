@@ -7,9 +7,9 @@ import pytest
 from sklearn.base import clone
 
 import likely
-from likely.datasets.sequence_tasks import copy_task, reversal_task
-from likely.models.language.seq2seq_network import seq2seq_losses
-from likely.models.language.sequence_predictor import side_by_side
+from likely.contract.sequence_predictor import side_by_side
+from likely.datasets.named.sequence_tasks import copy_task, reversal_task
+from likely.models.language.pairs.seq2seq_network import seq2seq_losses
 from tests.models.language.sequence_checks import (
     check_attention,
     check_normalised,

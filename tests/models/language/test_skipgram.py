@@ -8,11 +8,11 @@ from sklearn.exceptions import NotFittedError
 
 import likely
 from likely.datasets import Corpus
-from likely.models.language.skipgram_kernels import LOOK, Task, sigmoid
-from likely.models.language.skipgram_noise import Threads, pad, train_in_order, train_lock_free
-from likely.models.language.skipgram_softmax import log_normalizers, pairs_of, softmax_step
-from likely.models.language.skipgram_text import blocks, count_words, keep_probability, noise_table
-from likely.models.language.word_vectors import Weights
+from likely.models.language.embeddings.kernels import LOOK, Task, sigmoid
+from likely.models.language.embeddings.noise_contrast import Threads, pad, train_in_order, train_lock_free
+from likely.models.language.embeddings.softmax import log_normalizers, pairs_of, softmax_step
+from likely.models.language.embeddings.windows import blocks, count_words, keep_probability, noise_table
+from likely.models.language.embeddings.word_vectors import Weights
 from tests.models.language.skipgram_checks import (
     FALSE_ALARM,
     check_alias,
@@ -53,7 +53,7 @@ def test_gradient_of_windows_is_that_of_the_definition(task, global_random_seed)
         assert sorted(context.tolist()) == sorted(contexts_by_loops(block, place))
     own = Weights(pad(weights.vectors), pad(weights.outputs), weights.bias.copy())
     with Threads(2) as threads, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("likely.models.language.skipgram_noise.batch_size", lambda *_: len(block.words))
+        patch.setattr("likely.models.language.embeddings.noise_contrast.batch_size", lambda *_: len(block.words))
         train_in_order(own, block, (1.0, 1.0), task, noise, threads)
     after = own.vectors[:, :7], own.outputs[:, :7], own.bias
     step = Weights(*(new.astype(float) - old for new, old in zip(after, weights, strict=True)))
@@ -68,7 +68,7 @@ def test_sigmoid_is_within_a_few_roundings():
 
 @pytest.mark.parametrize("is_window", [False, True])
 def test_softmax_step_is_the_gradient_of_log_p(is_window, global_random_seed, monkeypatch):
-    monkeypatch.setattr("likely.models.language.skipgram_softmax._PART", 2)  # three parts of five words
+    monkeypatch.setattr("likely.models.language.embeddings.softmax._PART", 2)  # three parts of five words
     block = markov_block(global_random_seed, n_sentences=4)
     pairs = pairs_of(block, 0, len(block.words), is_window)
     start = Weights(*(a.astype(float) for a in random_weights(global_random_seed, 5, 3)))
@@ -166,7 +166,7 @@ def test_lock_free_is_in_order_on_one_thread_and_learns_on_two(global_random_see
     for train in (train_in_order, train_lock_free):
         own = Weights(*(pad(a) if a.ndim == 2 else a.copy() for a in random_weights(0, 5, 7)))
         with Threads(1) as threads, pytest.MonkeyPatch.context() as patch:
-            patch.setattr("likely.models.language.skipgram_noise.batch_size", lambda *_: 1)
+            patch.setattr("likely.models.language.embeddings.noise_contrast.batch_size", lambda *_: 1)
             totals = train(own, block, (0.05, 0.01), task, noise, threads)
         assert totals[1] > len(block.words) / LOOK
         results.append(own)

@@ -7,7 +7,7 @@ import pytest
 
 import likely
 from benchmarks import peers
-from likely.models.language.word2vec_format import read_vectors, write_vectors
+from likely.models.language.embeddings.word2vec_format import read_vectors, write_vectors
 
 WORDS, VECTORS = ["the", "Köln"], np.array([[1.5, -0.25], [1e-7, 3.0]], np.float32)
 TEXT = "2 2\nthe 1.5 -0.25\nKöln 1e-07 3.0\n".encode()

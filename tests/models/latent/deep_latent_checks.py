@@ -9,10 +9,10 @@ import numpy as np
 from scipy import stats
 
 from likely.columns import Columns
-from likely.models.latent.deep_latent_gaussian import first_module
-from likely.models.latent.semi_supervised_network import LabelledParams
+from likely.models.latent.variational.deep_latent_gaussian import first_module
+from likely.models.latent.variational.semi_supervised.network import LabelledParams
 from likely.nets import MLP
-from likely.nets.heads import MIN_SCALE
+from likely.nets.column_interface import MIN_SCALE
 from likely.objectives.elbo import log_importance_weights
 from tests.models.latent.vae_family_checks import check_weights
 from tests.models.latent.vae_oracles import linear_case

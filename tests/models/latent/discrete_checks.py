@@ -15,7 +15,7 @@ from jax.flatten_util import ravel_pytree
 
 from likely.columns import Columns
 from likely.gradients import Enumeration, make_estimator
-from likely.models.latent.discrete_network import Design, first_module
+from likely.models.latent.variational.discrete.network import Design, first_module
 from likely.objectives.discrete_elbo import negative_discrete_elbo
 
 N_COLUMNS = 4

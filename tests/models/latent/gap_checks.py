@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from likely.models.latent.annealed_latents import Effort, summed
+from likely.models.latent.diagnosis.annealed_latents import Effort, summed
 from tests.models.latent.vae_oracles import factor_log_prob, factor_rows, linear_case
 
 EFFORT = Effort(n_temperatures=60, n_chains=16, n_leapfrog=5)

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from likely.models.latent.linear_gaussian import LinearGaussianParams
-from likely.models.latent.linear_gaussian_em import Rows, in_blocks, moments
+from likely.models.latent.linear.em import Rows, in_blocks, moments
+from likely.models.latent.linear.linear_gaussian import LinearGaussianParams
 
 RTOL = 1e-8
 

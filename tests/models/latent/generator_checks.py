@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from likely.models.latent.gaussian_block import GaussianBlock
-from likely.models.latent.generator import GeneratorParams
+from likely.models.latent.flow.generator import GeneratorParams
+from likely.models.latent.mixture.gaussian_block import GaussianBlock
 
 
 def bent_params() -> GeneratorParams:

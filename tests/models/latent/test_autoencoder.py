@@ -8,7 +8,7 @@ import pytest
 
 import likely
 from likely.columns import Columns
-from likely.models.latent.autoencoder import first_params, with_unit_readers
+from likely.models.latent.variational.autoencoder import first_params, with_unit_readers
 from likely.objectives.reconstruction import (
     Terms,
     contraction,

@@ -8,8 +8,8 @@ from scipy import stats
 import likely
 from likely import DeepLatentGaussian
 from likely.columns import Columns
-from likely.models.latent.deep_latent_gaussian import first_module
-from likely.models.latent.vae_posteriors import Diagonal
+from likely.models.latent.variational.deep_latent_gaussian import first_module
+from likely.models.latent.variational.posteriors import Diagonal
 from tests.models.latent.deep_latent_checks import check_deep_weights, deep_case
 from tests.models.latent.vae_oracles import factor_log_prob, factor_rows
 

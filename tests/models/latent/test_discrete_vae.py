@@ -9,8 +9,8 @@ from scipy import stats
 import likely
 from likely import DiscreteVAE
 from likely.gradients import Enumeration, Vimco
-from likely.models.latent.discrete_network import codes, decoded, draw, draw_new, log_prob, weigh_rows
-from likely.models.latent.discrete_vae import SUITED
+from likely.models.latent.variational.discrete.discrete_vae import SUITED
+from likely.models.latent.variational.discrete.network import codes, decoded, draw, draw_new, log_prob, weigh_rows
 from likely.objectives.discrete_elbo import negative_discrete_elbo
 from tests.models.latent.discrete_checks import (
     Loop,

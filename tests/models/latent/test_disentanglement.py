@@ -5,7 +5,7 @@ import pytest
 
 import likely
 from likely import beta_vae_score, mutual_information_gap
-from likely.datasets.shapes import FACTORS, LEVELS, draw
+from likely.datasets.named.shapes import FACTORS, LEVELS, draw
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_codes_of_noise_are_at_chance(factors, global_random_seed):
 
 def test_pairs_that_share_nothing_would_be_caught(factors, global_random_seed, monkeypatch):
     """A planted bug: pairs drawn at random. A perfect code must then score no better than chance."""
-    from likely.models.latent import disentanglement
+    from likely.models.latent.diagnosis import disentanglement
 
     def unrelated(rng, codes, factor, n_pairs):
         first, second = rng.integers(len(codes), size=(2, n_pairs))

@@ -9,7 +9,7 @@ from scipy import stats
 
 import likely
 from likely.columns import Columns
-from likely.models.latent.gan import first_params
+from likely.models.latent.adversarial.gan import first_params
 from likely.nets import location_mean
 
 MIXED = Columns(("binary", "real", "count", "categorical"), (1, 1, 1, 3))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import likely
-from likely.models.latent.annealed_latents import Effort, anneal, anneal_back, summed
-from likely.models.latent.gap import annealed_evidence, bidirectional_gap, evidence_gap
+from likely.models.latent.diagnosis.annealed_latents import Effort, anneal, anneal_back, summed
+from likely.models.latent.diagnosis.evidence_gap import annealed_evidence, bidirectional_gap, evidence_gap
 from tests.models.latent.gap_checks import EFFORT, check_annealed_is_exact, spoiled_case
 from tests.models.latent.vae_oracles import factor_log_prob, factor_rows, fitted, linear_case, linear_module
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import likely
-from likely.models.latent.generator import _cell_moments, change_of_variables, generate, latents, log_prob
+from likely.models.latent.flow.generator import _cell_moments, change_of_variables, generate, latents, log_prob
 from tests.models.latent.generator_checks import bent_params, check_density, conditional_mean
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from likely.models.latent.linear_gaussian import (
+from likely.models.latent.linear.linear_gaussian import (
     canonical,
     conditional_moments,
     log_prob,

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likely.models.latent import linear_gaussian
-from likely.models.latent.factor_analysis import ecm_step, initial
-from likely.models.latent.linear_gaussian import LinearGaussianParams, log_prob
-from likely.models.latent.linear_gaussian_em import (
+from likely.models.latent.linear import linear_gaussian
+from likely.models.latent.linear.em import (
     Rows,
     careful,
     em_step,
@@ -21,6 +19,8 @@ from likely.models.latent.linear_gaussian_em import (
     moments,
     prepare,
 )
+from likely.models.latent.linear.factor_analysis import ecm_step, initial
+from likely.models.latent.linear.linear_gaussian import LinearGaussianParams, log_prob
 from tests.models.latent.gaussian_checks import (
     RTOL,
     assert_never_falls,

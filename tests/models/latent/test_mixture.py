@@ -12,9 +12,10 @@ from sklearn.mixture import GaussianMixture
 
 import likely
 from likely.columns import Columns
-from likely.models.latent import components, mixture_em
-from likely.models.latent.components import Layout
-from likely.models.latent.mixture_em import Prior, blocks_of, prior_of, seeded
+from likely.models.latent.mixture import components
+from likely.models.latent.mixture import em as mixture_em
+from likely.models.latent.mixture.components import Layout
+from likely.models.latent.mixture.em import Prior, blocks_of, prior_of, seeded
 from tests.models.latent import mixture_oracle
 
 COVARIANCES = ["full", "tied", "diagonal", "spherical"]

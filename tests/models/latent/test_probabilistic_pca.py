@@ -52,7 +52,7 @@ def test_em_reaches_the_closed_form(global_random_seed):
 @pytest.mark.usefixtures("x64")
 def test_no_parameters_near_by_are_better(global_random_seed):
     """The closed form is a maximum: moving it in any direction lowers the likelihood."""
-    from likely.models.latent.linear_gaussian_em import mean_log_prob, moments
+    from likely.models.latent.linear.em import mean_log_prob, moments
 
     rng = np.random.default_rng(global_random_seed)
     rows = table(global_random_seed)

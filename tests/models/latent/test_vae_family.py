@@ -9,7 +9,7 @@ from scipy import stats
 
 import likely
 from likely import VAE
-from likely.models.latent.vae_posteriors import FAMILIES
+from likely.models.latent.variational.posteriors import FAMILIES
 from likely.objectives.elbo import elbo, log_importance_weights
 from likely.objectives.importance_weighted import (
     bound_to_train_by,

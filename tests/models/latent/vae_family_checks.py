@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from likely.models.latent.vae_network import VAEParams
-from likely.models.latent.vae_posteriors import FAMILIES, Diagonal
-from likely.models.latent.vae_priors import MixtureOf
+from likely.models.latent.variational.network import VAEParams
+from likely.models.latent.variational.posteriors import FAMILIES, Diagonal
+from likely.models.latent.variational.priors import MixtureOf
 from likely.nets import MLP
 from tests.models.latent.vae_oracles import linear_case
 

@@ -10,9 +10,9 @@ from scipy import stats
 
 from likely import VAE
 from likely.columns import Columns
-from likely.models.latent.vae_network import VAEParams
+from likely.models.latent.variational.network import VAEParams
 from likely.nets import MLP
-from likely.nets.heads import MIN_SCALE
+from likely.nets.column_interface import MIN_SCALE
 
 
 def linear_case(seed, d=6, k=2, *, spoil=0.0):

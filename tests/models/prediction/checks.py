@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 
 from likely.columns import Columns
-from likely.models.prediction.network import Network, first_encoder, first_top
+from likely.models.prediction.pretrained.network import Network, first_encoder, first_top
 from likely.training import Batch
 
 MIXED = Columns(("binary", "categorical", "count", "real", "real"), (1, 3, 1, 1, 1))

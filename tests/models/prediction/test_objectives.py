@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from likely.columns import Columns
-from likely.models.prediction.denoising import Autoencoder, denoising_loss, first_autoencoder
-from likely.models.prediction.finetuning import cross_entropy, validation_loss, with_labels
-from likely.models.prediction.network import Dropout
-from likely.models.prediction.table import features
+from likely.models.prediction.pretrained.denoising import Autoencoder, denoising_loss, first_autoencoder
+from likely.models.prediction.pretrained.finetuning import cross_entropy, validation_loss, with_labels
+from likely.models.prediction.pretrained.inputs import features
+from likely.models.prediction.pretrained.network import Dropout
 from likely.training import Batch
 from tests.models.prediction.checks import (
     MIXED,

@@ -6,8 +6,8 @@ import pytest
 
 import likely
 from likely.columns import Columns
-from likely.model import FitRun
-from likely.models.energy.rbm import RBM
+from likely.contract.model import FitRun
+from likely.models.energy.harmonium.rbm import RBM
 from tests.contracts.table import binary_rows, mixed_frame
 
 SETTINGS = {"n_epochs": 2, "batch_size": 20, "random_state": 3}

@@ -1,0 +1,211 @@
+"""`likely score`, `sample`, `impute` and `denoise`: what a fitted model is for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from likely.cli.options import Data, Force, Json, ModelFile, Part, check_part, load_rows, note, print_json
+from likely.cli.output import TABLES, as_table, check_output, check_rows_fit, table_bytes, write_rows
+from likely.cli.text import is_text_model, sample_text, score_text
+
+Out = Annotated[
+    Path | None, typer.Option("--out", help="File for the rows: .csv, .parquet or .npy; without it CSV on stdout.")
+]
+
+
+def score(
+    model_file: ModelFile,
+    data: Data,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="File for log p of each row: .csv, .parquet or .npy.")
+    ] = None,
+    part: Part = "test",
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Print how likely rows are under a model: mean log p with its error, and each row's in a file.
+
+    Unobserved cells are left out: of them nothing is asked. A named data set is scored on its test rows, a file whole.
+
+    \b
+    Examples:
+      likely score digits.likely digits
+      likely score table.likely new.csv --out scores.csv
+      likely score table.likely new.csv --json
+      likely score ngram.likely text.txt
+    """
+    check_output(out, force, TABLES)
+    check_part(part)
+    model = _load(model_file)
+    if is_text_model(model):
+        score_text(model, data, part, out, json)
+        return
+    evidence = _method(model, "evidence")(load_rows(data, part, model))
+    columns = {"log_p": evidence.values, "lower": evidence.lower, "upper": evidence.upper, "stderr": evidence.stderr}
+    if out is not None:
+        import polars as pl
+
+        from likely.storage.files import write_atomically
+
+        write_atomically(out, table_bytes(pl.DataFrame(columns), out.suffix.lower()))
+    if json:
+        print_json(evidence_summary(evidence) | {"out": _name(out)} | ({} if out else {"rows": columns}))
+    else:
+        typer.echo(str(evidence))
+        typer.echo(f"{evidence.bits_per_dimension:.4f} bits per observed cell")
+        if out is not None:
+            note(f"{len(evidence):,} rows written to {out}")
+
+
+def sample(
+    model_file: ModelFile,
+    n: Annotated[int, typer.Option("-n", "--number", min=1, help="How many rows.")] = 10,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="File: .csv, .parquet, .npy, or .png for pictures; without it CSV on stdout."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed; without it the model's own.")] = None,
+    prompt: Annotated[str | None, typer.Option("--prompt", help="How sentences begin, for models of text.")] = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Draw new rows from a model.
+
+    \b
+    Examples:
+      likely sample table.likely -n 1000 --out synthetic.csv
+      likely sample digits.likely -n 64 --out digits.png
+      likely sample table.likely -n 3 --json
+      likely sample ngram.likely --prompt "the"
+    """
+    check_output(out, force, (*TABLES, ".png", ".txt"))
+    model = _load(model_file)
+    if is_text_model(model):
+        check_output(out, force, (".txt",))
+        _method(model, "sample")
+        sample_text(model, n, seed, prompt, out, json)
+        return
+    check_output(out, force, (*TABLES, ".png"))
+    if prompt is not None:
+        raise ValueError(f"--prompt is for models of text, and {type(model).__name__} is a model of tables.")
+    check_rows_fit(out, model.schema_)
+    _give(model, _method(model, "sample")(n, random_state=seed), out, json)
+
+
+def impute(
+    model_file: ModelFile, data: Data, out: Out = None, part: Part = "test", force: Force = False, json: Json = False
+) -> None:
+    """Fill in the unobserved cells of rows: expected values of real cells, most probable values of the others.
+
+    \b
+    Examples:
+      likely impute table.likely holes.csv --out filled.csv
+      likely impute table.likely holes.parquet --out filled.parquet --force
+    """
+    _transform(model_file, data, "impute", out, part, force, json)
+
+
+def denoise(
+    model_file: ModelFile, data: Data, out: Out = None, part: Part = "test", force: Force = False, json: Json = False
+) -> None:
+    """Clean rows: each as the model sees it through its code.
+
+    \b
+    Examples:
+      likely denoise table.likely noisy.csv --out clean.csv
+      likely denoise digits.likely digits --out clean.npy
+    """
+    _transform(model_file, data, "denoise", out, part, force, json)
+
+
+def similar(
+    model_file: ModelFile,
+    words: Annotated[list[str], typer.Argument(metavar="WORD...", help="One word; or three, a is to b as c is to ...")],
+    n: Annotated[int, typer.Option("-n", "--number", min=1, help="How many words.")] = 10,
+    json: Json = False,
+) -> None:
+    """List the words whose vectors are nearest to that of a word, with their cosines; of three, complete the analogy.
+
+    \b
+    Examples:
+      likely similar skipgram.likely river
+      likely similar skipgram.likely man king woman -n 3
+    """
+    from likely.models.language.embeddings.skipgram import SkipGram
+
+    if len(words) not in (1, 3):
+        raise ValueError(f"give one word, or three for an analogy, got {len(words)}.")
+    model = _load(model_file)
+    if not isinstance(model, SkipGram):
+        raise ValueError(f"{type(model).__name__} has no vectors of words: fit skipgram for them.")
+    first, *others = words
+    found = model.analogy(first, others[0], others[1], n) if others else model.most_similar(first, n)
+    if json:
+        print_json([{"word": word, "cosine": cosine} for word, cosine in found])
+        return
+    width = max(len(word) for word, _ in found)
+    typer.echo("\n".join(f"{word:{width}}  {cosine:.3f}" for word, cosine in found))
+
+
+def evidence_summary(evidence: Any) -> dict[str, Any]:
+    """An evidence in a few figures, for JSON."""
+    return {
+        "n_rows": len(evidence),
+        "mean": evidence.mean,
+        "stderr": evidence.mean_stderr,
+        "kind": evidence.kind,
+        "lower": float(evidence.lower.mean()),
+        "upper": float(evidence.upper.mean()),
+        "bits_per_dimension": evidence.bits_per_dimension,
+        "method": evidence.method,
+        "measure": evidence.measure,
+    }
+
+
+def _transform(model_file: Path, data: str, verb: str, out: Path | None, part: str, force: bool, json: bool) -> None:
+    check_output(out, force, TABLES)
+    check_part(part)
+    model = _load(model_file)
+    if is_text_model(model):
+        raise ValueError(f"{verb} is for models of tables here; in Python, `model.impute` fills gaps in sentences.")
+    check_rows_fit(out, model.schema_)
+    method = _method(model, verb)
+    _give(model, method(load_rows(data, part, model)), out, json)
+
+
+def _method(model: Any, verb: str) -> Any:
+    """The model's method, or the model's reason for having none, before any data are read."""
+    try:
+        return getattr(model, verb)
+    except AttributeError as error:
+        raise ValueError(str(error.__cause__ or error)) from None
+
+
+def _give(model: Any, rows: Any, out: Path | None, json: bool) -> None:
+    """Rows into a file, or on stdout."""
+    n = len(rows)
+    if out is not None:
+        write_rows(out, rows, model.schema_)
+        if json:
+            print_json({"n_rows": n, "out": str(out)})
+        else:
+            note(f"{n:,} rows written to {out}")
+        return
+    table = as_table(rows, model.schema_)
+    if json:
+        print_json({"n_rows": n, "rows": table.to_dicts()})
+    else:
+        typer.echo(table_bytes(table, ".csv").decode(), nl=False)
+
+
+def _load(path: Path) -> Any:
+    from likely.contract.model import load
+
+    return load(path)
+
+
+def _name(path: Path | None) -> str | None:
+    return None if path is None else str(path)

@@ -1,0 +1,1 @@
+"""Files that rows are read from."""

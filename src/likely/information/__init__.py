@@ -1,0 +1,1 @@
+"""Information and how distributions differ: dependence between columns, tests of two samples."""

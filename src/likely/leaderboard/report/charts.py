@@ -1,0 +1,230 @@
+"""The report's charts: drawn by matplotlib, returned as SVG whose colours and font the page's style sheet sets."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from html import escape
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from likely.leaderboard.board import Entry
+from likely.leaderboard.report.page import GRID, INK, MUTED, NAMES
+from likely.leaderboard.wording import evidence, number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 10.0  # inches; the page scales it to its own width
+_SETTINGS: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "likely",  # same board, same bytes
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 8.5,
+    "text.color": INK,
+    "axes.labelcolor": MUTED,
+    "axes.edgecolor": GRID,
+    "axes.titlesize": 9,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": False,
+    "grid.color": GRID,
+    "grid.linewidth": 0.7,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "axes.unicode_minus": True,
+    "figure.dpi": 72,
+    "savefig.dpi": 200,  # of the parts that are drawn as pixels
+}
+
+
+@contextmanager
+def drawing(height: float, label: str, width: float = WIDTH) -> Iterator[Drawing]:
+    """A figure in the report's style; its SVG is there when the context ends."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(_SETTINGS):
+        result = Drawing(Figure(figsize=(width, height), layout="constrained"))
+        yield result
+        result.svg = _as_svg(result.figure, label)
+
+
+class Drawing:
+    """A figure that is being drawn, then its SVG."""
+
+    def __init__(self, figure: Figure):
+        self.figure = figure
+        self.svg = ""
+
+
+def _as_svg(figure: Figure, label: str) -> str:
+    buffer = StringIO()
+    figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", text)  # HTML knows what SVG is; nothing in the page names a network
+    text = re.sub(
+        r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', rf'<svg viewBox="\1" role="img" aria-label="{escape(label)}">', text
+    )
+    text = re.sub(r"'DejaVu Sans'(, [\w\s',-]+)?", "var(--font)", text)
+    for colour, name in NAMES.items():
+        text = text.replace(colour, f"var({name})")
+    return text
+
+
+def forest(entries: Sequence[Entry], colours: dict[str, str], title: str) -> str:
+    """Each model's mean evidence: a mark, its 95% interval, and the limits that bounds set or leave open."""
+    with drawing(0.75 + 0.36 * len(entries), title) as picture:
+        axes = picture.figure.subplots()
+        low, high = _finite_range(entries)
+        room = high - low
+        for place, entry in enumerate(entries):
+            _forest_row(axes, entry, place, colours[entry.name], (low - 0.04 * room, high + 0.06 * room))
+        axes.set_xlim(low - 0.04 * room, high + 0.34 * room)
+        axes.set_ylim(len(entries) - 0.4, -0.6)
+        axes.set_yticks(range(len(entries)), [entry.name for entry in entries])
+        axes.tick_params(axis="y", length=0, labelcolor=INK, labelsize=9)
+        axes.spines["left"].set_visible(False)
+        axes.grid(axis="x")
+        axes.set_axisbelow(True)
+        axes.set_xlabel(title)
+    return picture.svg
+
+
+def _forest_row(axes: Axes, entry: Entry, place: int, colour: str, edges: tuple[float, float]) -> None:
+    low, high = entry.evidence.interval()  # type: ignore[union-attr]
+    axes.plot(np.clip([low, high], *edges), [place, place], color=colour, lw=1.4, solid_capstyle="butt")
+    if math.isfinite(entry.lower) and math.isfinite(entry.upper):
+        axes.plot([entry.lower, entry.upper], [place, place], color=colour, lw=6, alpha=0.35, solid_capstyle="butt")
+    for end, edge, mark in ((low, edges[0], "<"), (high, edges[1], ">")):
+        if math.isinf(end):
+            axes.plot([edge], [place], marker=mark, color=colour, ms=5)
+    mark = {"exact": "o", "lower": "D", "estimate": "s", "upper": "D"}[entry.kind]
+    axes.plot([entry.mean], [place], marker=mark, color=colour, ms=7)
+    axes.annotate(
+        evidence(entry),
+        (edges[1], place),
+        xytext=(12, 0),
+        textcoords="offset points",
+        va="center",
+        color=INK,
+        fontsize=9,
+    )
+
+
+def _finite_range(entries: Sequence[Entry]) -> tuple[float, float]:
+    ends = [end for e in entries for end in (*e.evidence.interval(), e.mean) if math.isfinite(end)]  # type: ignore[union-attr]
+    low, high = min(ends), max(ends)
+    return (low, high) if high > low else (low - 1, high + 1)
+
+
+def histograms(entries: Sequence[Entry], colours: dict[str, str], title: str) -> str:
+    """How log p(x) is spread over the rows, a band for each model on one axis."""
+    values = [entry.evidence.values for entry in entries]  # type: ignore[union-attr]
+    low = min(np.quantile(v, 0.01) for v in values)
+    high = max(v.max() for v in values)
+    edges = np.linspace(low, high if high > low else low + 1, 61)
+    with drawing(0.55 + 0.62 * len(entries), title) as picture:
+        bands = picture.figure.subplots(len(entries), 1, sharex=True, squeeze=False)[:, 0]
+        for axes, entry, rows in zip(bands, entries, values, strict=True):
+            axes.hist(rows, edges.tolist(), color=colours[entry.name], alpha=0.8)
+            axes.axvline(rows.mean(), color=INK, lw=1)
+            axes.set_yticks([])
+            axes.spines["left"].set_visible(False)
+            axes.set_ylabel(entry.name, rotation=0, ha="right", va="center", color=INK, fontsize=9, labelpad=8)
+            note = f"mean {number(rows.mean())}\nworst {number(rows.min(), 1)}"
+            axes.text(1.01, 0.5, note, transform=axes.transAxes, va="center", color=MUTED, fontsize=8)
+            axes.tick_params(axis="x", length=0)
+        bands[-1].set_xlabel(title)
+    return picture.svg
+
+
+def learning_curves(histories: dict[str, dict[str, list[float]]], colours: dict[str, str]) -> str:
+    """What each model reported while it learned, in a panel of its own: objectives are not comparable."""
+    panels = {name: _curves(history) for name, history in histories.items()}
+    panels = {name: curves for name, curves in panels.items() if curves}
+    if not panels:
+        return ""
+    n_columns = min(4, len(panels))
+    n_rows = math.ceil(len(panels) / n_columns)
+    with drawing(0.2 + 1.9 * n_rows, "learning curves") as picture:
+        grid = picture.figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+        for axes, (name, curves) in zip(grid, panels.items(), strict=False):
+            _curve_panel(axes, name, curves, colours[name])
+        for axes in grid[len(panels) :]:
+            axes.set_visible(False)
+    return picture.svg
+
+
+_TIMES = ("epoch", "iteration", "step")
+_BESIDE = ("seconds",)
+
+
+def _curves(history: dict[str, list[float]]) -> dict[str, tuple[str, Any, Any]]:
+    """Label -> (x label, x, y): the objective, and validation beside it."""
+    lists = {k: np.asarray(v, dtype=float) for k, v in history.items() if len(v) > 1 and k not in _BESIDE}
+    time = next((key for key in _TIMES if key in lists), None)
+    out = {}
+    for key, values in lists.items():
+        if key in _TIMES or not np.isfinite(values).any():
+            continue
+        at = lists[time] if time and len(lists[time]) == len(values) else np.arange(1, len(values) + 1)
+        out[key] = (time or "iteration", at, values)
+    shown = {key: out[key] for key in [key for key in ("loss", "valid") if key in out] or list(out)[:1]}
+    for key, values in lists.items():  # a loss that has a name of its own goes by that
+        if "loss" in shown and key != "loss" and np.array_equal(values, lists["loss"]):
+            shown = {key: shown["loss"]} | {k: v for k, v in shown.items() if k != "loss"}
+            break
+    return shown
+
+
+def _curve_panel(axes: Axes, name: str, curves: dict[str, tuple[str, Any, Any]], colour: str) -> None:
+    ends = [values[np.isfinite(values)][-1] for _, _, values in curves.values()]
+    for place, (label, (unit, at, values)) in enumerate(curves.items()):
+        seen = np.isfinite(values)
+        at, values = at[seen], values[seen]
+        smooth = _running_mean(values)
+        if smooth is not values:
+            axes.plot(at, values, color=colour, lw=0.8, alpha=0.35)
+        axes.plot(at, smooth, color=colour, lw=1.6, ls="-" if place == 0 else (0, (3, 1.5)))
+        nudge = 0 if len(ends) == 1 else 4.5 if ends[place] == max(ends) else -4.5  # labels of near curves keep apart
+        words = {"valid": "validation", "log_likelihood": "log-likelihood"}.get(label, label.replace("_", " "))
+        axes.annotate(
+            words,
+            (at[-1], smooth[-1]),
+            xytext=(4, nudge),
+            textcoords="offset points",
+            va="center",
+            color=MUTED,
+            fontsize=8,
+        )
+        axes.set_xlabel(unit)
+    late = np.concatenate([values[len(values) // 20 :] for _, _, values in curves.values()])
+    late = late[np.isfinite(late)]
+    margin = 0.06 * (late.max() - late.min()) or 1.0
+    axes.set_ylim(late.min() - margin, late.max() + margin)  # the first steps would flatten all the rest
+    axes.margins(x=0.16)
+    axes.set_title(name)
+    axes.grid(axis="y")
+
+
+def _running_mean(values: np.ndarray) -> np.ndarray:
+    """Long noisy curves averaged over a twentieth of their length; others as they are."""
+    steps = np.abs(np.diff(values))
+    if len(values) < 60 or steps.sum() < 4 * (values.max() - values.min()):
+        return values
+    width = len(values) // 20
+    padded = np.pad(values, (width // 2, width - 1 - width // 2), mode="edge")
+    return np.convolve(padded, np.full(width, 1 / width), mode="valid")

@@ -1,0 +1,376 @@
+"""Restricted Boltzmann machine: p(x, h) ∝ exp(b·T(x) + T(x)ᵀW h + c·h), h binary, x of any columns.
+
+Smolensky (1986), Hinton (2002); learned by persistent contrastive divergence (Tieleman, 2008) with centring (Montavon
+and Müller, 2012). Cost of an epoch: five matrix products rows × statistics × hidden units. log Z, and with it the
+evidence, is exact up to 20 units on the smaller side; beyond, an interval from annealed importance sampling both ways.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from likely.columns import Columns
+from likely.contract.evidence import Evidence
+from likely.contract.model import FitRun, Model
+from likely.models.energy.harmonium import chains as clamped
+from likely.models.energy.harmonium import machine as harmonium
+from likely.models.energy.harmonium.answers import Exact, LogSum, Sampled, answers
+from likely.models.energy.harmonium.chains import Settings
+from likely.models.energy.harmonium.enumeration import cheap_side
+from likely.models.energy.harmonium.learning import (
+    ChainState,
+    Sparsity,
+    contrast,
+    keep_scales,
+    negative_log_prob,
+    to_learning,
+    to_natural,
+)
+from likely.models.energy.harmonium.machine import RBMParams
+from likely.runtime import by_blocks, float_dtype, sum_blocks
+from likely.training import TrainingConfig, train
+from likely.training.config import OPTIMIZERS, SCHEDULES
+
+_INPUT_SCALE = 0.3  # of what the first weights give a hidden unit: it starts near its bias, yet off the saddle at zero
+_HELD_OUT = 1000  # validation rows at most that learning looks at, where it does not validate by them
+
+
+class RBM(Model):
+    """Restricted Boltzmann machine with binary hidden units and visible units of any columns.
+
+    Parameters
+    ----------
+    n_components : hidden units.
+    objective : "pcd", persistent contrastive divergence, or "cd", chains that start at the data in every update.
+    n_gibbs_steps : Gibbs steps an update; a pair (first, last) grows evenly over the updates.
+    n_chains : persistent chains. They are kept with the model: samples start from them.
+    n_tempered : replicas of each chain, from independent columns to the machine, that swap their states (parallel
+        tempering): chains that would stay in one mode find the others, at so many times the cost. 1 is plain.
+    sparsity_target, sparsity_strength : mean activation that hidden units are drawn to, and how strongly; None for
+        none. Units that are seldom on stand for something narrower, and are easier to read.
+    centring : measure units from their means in the gradient; the machine is the same, it learns faster.
+    learning_rate : None takes 0.2 for binary and categorical columns, 0.05 where a column's statistics are unbounded;
+        with another optimizer than "sgd", that one's own default.
+    n_epochs, batch_size, optimizer, schedule, warmup_steps, weight_decay, gradient_clip, averaging, memory_budget : see
+        `likely.training.TrainingConfig`.
+    patience, validate_every : early stopping, in epochs, when `fit` is given `valid` rows and the machine is small
+        enough for their exact evidence (units of the smaller side: 2^units × statistics up to a million); the best
+        epoch is kept. In larger machines `history_["valid_gap"]` says how much higher the free energy of valid rows is
+        than that of training rows: it grows as rows are learned by heart, but is no evidence, and nothing stops by it.
+    n_temperatures, n_ais_chains : of annealed importance sampling, where log Z cannot be enumerated.
+    n_sweeps : Gibbs sweeps before a sample or a conditional is taken, where they cannot be drawn exactly.
+    schema : what the columns are; None reads it off the data.
+    random_state : seed.
+
+    Notes
+    -----
+    Rows with unobserved cells learn from cells drawn by a short clamped chain. Their evidence is log Σ exp(-E) with the
+    observed cells clamped, minus log Z. Where log Z is estimated, `Evidence.values` and `upper` come from annealed
+    importance sampling, which is optimistic on average, and `lower` from the reverse, which is pessimistic; the reverse
+    starts from long chains rather than exact samples, so that side holds approximately. Rows with holes add their own
+    sandwich: their `upper` is from the reverse.
+
+    Examples
+    --------
+    >>> import likely
+    >>> digits = likely.datasets.load("digits")
+    >>> model = RBM(n_components=16, n_epochs=5, random_state=0).fit(digits.train)
+    >>> model.evidence(digits.test).kind
+    'exact'
+    """
+
+    _resumable = True
+    _effort = "n_temperatures"
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "objective": [StrOptions({"pcd", "cd"})],
+        "n_gibbs_steps": [Interval(Integral, 1, None, closed="left"), tuple, list],
+        "n_chains": [Interval(Integral, 1, None, closed="left")],
+        "n_tempered": [Interval(Integral, 1, None, closed="left")],
+        "sparsity_target": [Interval(Real, 0, 1, closed="neither"), None],
+        "sparsity_strength": [Interval(Real, 0, None, closed="left")],
+        "centring": ["boolean"],
+        "n_epochs": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "optimizer": [StrOptions(set(OPTIMIZERS) - {"lbfgs"})],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
+        "schedule": [StrOptions(set(SCHEDULES))],
+        "warmup_steps": [Interval(Integral, 0, None, closed="left")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
+        "averaging": [Interval(Real, 0, 1, closed="right"), None],
+        "patience": [Interval(Integral, 1, None, closed="left"), None],
+        "validate_every": [Interval(Integral, 1, None, closed="left")],
+        "memory_budget": [Interval(Integral, 1, None, closed="left")],
+        "n_temperatures": [Interval(Integral, 1, None, closed="left")],
+        "n_ais_chains": [Interval(Integral, 2, None, closed="left")],
+        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
+        "schema": "no_validation",
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 64,
+        *,
+        objective: str = "pcd",
+        n_gibbs_steps: Any = 1,
+        n_chains: int = 100,
+        n_tempered: int = 1,
+        sparsity_target: float | None = None,
+        sparsity_strength: float = 1.0,
+        centring: bool = True,
+        n_epochs: int = 100,
+        batch_size: int = 20,
+        optimizer: str = "sgd",
+        learning_rate: float | None = None,
+        schedule: str = "linear",
+        warmup_steps: int = 0,
+        weight_decay: float = 0.0,
+        gradient_clip: float | None = None,
+        averaging: float | None = None,
+        patience: int | None = None,
+        validate_every: int = 1,
+        memory_budget: int = 2 << 30,
+        n_temperatures: int = 1000,
+        n_ais_chains: int = 128,
+        n_sweeps: int = 200,
+        schema: Any = None,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.objective = objective
+        self.n_gibbs_steps = n_gibbs_steps
+        self.n_chains = n_chains
+        self.n_tempered = n_tempered
+        self.sparsity_target = sparsity_target
+        self.sparsity_strength = sparsity_strength
+        self.centring = centring
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.warmup_steps = warmup_steps
+        self.weight_decay = weight_decay
+        self.gradient_clip = gradient_clip
+        self.averaging = averaging
+        self.patience = patience
+        self.validate_every = validate_every
+        self.memory_budget = memory_budget
+        self.n_temperatures = n_temperatures
+        self.n_ais_chains = n_ais_chains
+        self.n_sweeps = n_sweeps
+        self.schema = schema
+        self.random_state = random_state
+
+    def _init(self, key, columns):
+        dtype, k = float_dtype(), self.n_components
+        scale = _INPUT_SCALE / math.sqrt(columns.n_statistics)
+        weights = scale * jax.random.normal(key, (columns.n_statistics, k), dtype)
+        return RBMParams(
+            jnp.where(columns.is_quadratic[:, None], 0, weights),
+            jnp.zeros(columns.n_statistics, dtype),
+            jnp.zeros(k, dtype),
+            jnp.zeros((self.n_chains, k), bool),
+        )
+
+    def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> RBMParams:
+        columns = self.columns_
+        validate, held_out = self._validation(rows, run.valid)
+        objective = self._objective(columns, len(rows), held_out)
+        init_key, chain_key, train_key, end_key = jax.random.split(key, 4)
+        mean, variance = moments(rows, columns)
+        params = self._init(init_key, columns)
+        params = eqx.tree_at(lambda p: p.visible_bias, params, columns.natural(mean, floor=1e-4))
+        settings = {name: getattr(self, name) for name in _CONFIG}
+        if self.learning_rate is None and self.optimizer == "sgd":
+            settings["learning_rate"] = 0.2 if set(columns.kinds) <= {"binary", "categorical"} else 0.05
+        if validate is not None:
+            settings["patience"] = self.patience
+        config = TrainingConfig(**settings)
+        result = train(
+            to_learning(params, columns),
+            objective,
+            rows,
+            config=config,
+            key=train_key,
+            state=self._first_state(chain_key, mean, variance),
+            validate=validate,
+            valid_rows=None if validate is None else run.valid,
+            checkpoint=run.checkpoint,
+            resume=run.resume,
+            project=partial(keep_scales, columns=columns) if columns.is_quadratic.any() else None,
+            label="RBM",
+        )
+        self.history_ = result.history
+        chains = result.state.chains if self.n_tempered == 1 else result.state.chains[:, -1]
+        return self._with_chains(to_natural(result.module, columns), chains, rows, end_key)
+
+    def _objective(self, columns: Columns, n_rows: int, held_out: jax.Array | None) -> Any:
+        first, last = _steps(self.n_gibbs_steps)
+        if self.n_tempered > 1 and self.objective == "cd":
+            raise ValueError(
+                "`n_tempered` above 1 needs chains that go on, and those of objective='cd' start at the data in every "
+                "update: choose objective='pcd', or n_tempered=1."
+            )
+        target = self.sparsity_target
+        return partial(
+            contrast,
+            columns=columns,
+            persistent=self.objective == "pcd",
+            centring=self.centring,
+            n_first=first,
+            n_last=last,
+            n_updates=self.n_epochs * math.ceil(n_rows / self.batch_size),
+            sparsity=None if target is None else Sparsity(float(target), float(self.sparsity_strength)),
+            held_out=held_out,
+        )
+
+    def _validation(self, rows: np.ndarray, valid: np.ndarray | None) -> tuple[Any, jax.Array | None]:
+        """A loss of validation rows where it is exact and cheap; else some of the rows, to look at while learning."""
+        if valid is None:
+            return None, None
+        side = cheap_side(self.columns_, self.n_components)
+        if side is not None:
+            return partial(negative_log_prob, columns=self.columns_, side=side), None
+        if self.patience is not None:
+            raise ValueError(
+                "`patience` needs an exact evidence of the `valid` rows to wait for, and a machine of "
+                f"{self.n_components} hidden units is too large to enumerate after every epoch: set patience=None, or "
+                "lower `n_components`."
+            )
+        whole = valid[~np.isnan(valid).any(axis=1)][:_HELD_OUT]
+        return None, jnp.asarray(whole) if len(whole) and not np.isnan(rows).any() else None
+
+    def _first_state(self, key: jax.Array, mean: jax.Array, variance: jax.Array) -> ChainState:
+        shape = (self.n_chains, self.n_components)
+        chains = jax.random.bernoulli(key, 0.5, shape).astype(mean.dtype)
+        half = jnp.full(self.n_components, 0.5, mean.dtype)
+        offsets = (mean, half) if self.centring else (jnp.zeros_like(mean), jnp.zeros_like(half))
+        step = jnp.zeros((), jnp.int32)
+        if self.n_tempered == 1:
+            return ChainState(chains, *offsets, variance, step)
+        replicas = jnp.broadcast_to(chains[:, None], (shape[0], self.n_tempered, shape[1]))
+        return ChainState(replicas, *offsets, variance, step, self.columns_.natural(mean, floor=1e-4))
+
+    def _with_chains(self, params: RBMParams, chains: jax.Array, rows: np.ndarray, key: jax.Array) -> RBMParams:
+        """The machine with its chains; those of "cd" were never moved, and start at rows of the data instead."""
+        if self.objective == "cd":
+            pick, up = jax.random.split(key)
+            chosen = rows[np.asarray(jax.random.randint(pick, (self.n_chains,), 0, len(rows)))]
+            x, observed = jnp.asarray(np.nan_to_num(chosen)), jnp.asarray(~np.isnan(chosen))
+            chains = clamped.start_chains(up, params, x, observed, self.columns_)
+        return eqx.tree_at(lambda p: p.chains, params, chains.astype(bool))
+
+    # --------------------------------------------------------------------- evidence
+    def _answers(self) -> Exact | Sampled:
+        settings = Settings(self.n_ais_chains, self.n_temperatures, self.n_sweeps)
+        return answers(self.params_, self.columns_, settings)
+
+    def log_partition(self) -> LogSum:
+        """Log Z of the machine in standard units: exact, or an estimate with the reverse one beside it.
+
+        A function of the fitted model and of how it is to be measured, so it is computed once for each.
+        """
+        kept, effort = self.__dict__.get("_log_partition"), (self.n_ais_chains, self.n_temperatures, self.n_sweeps)
+        if kept is None or kept[0] is not self.params_ or kept[1] != effort:
+            found = self._answers().log_partition(self._key("evidence"))
+            kept = self._log_partition = (self.params_, effort, found)
+        return kept[2]
+
+    def _evidence(self, rows, key):
+        answers, log_z, holes = self._answers(), self.log_partition(), np.isnan(rows).any(axis=1)
+        low, high = (np.empty(len(rows)) for _ in range(2))
+        if not holes.all():
+            low[~holes] = by_blocks(lambda x, _: _unnormalized(self.params_, x, self.columns_), rows[~holes])
+            high[~holes] = low[~holes]
+        replicates = None if log_z.replicates is None else low[:, None] - log_z.replicates
+        if holes.any():
+            sums = answers.log_sum(key, rows[holes])
+            low[holes], high[holes] = sums.low, sums.high
+            if replicates is not None and sums.replicates is not None:
+                replicates[holes] = sums.replicates - log_z.replicates
+        if replicates is None:
+            return Evidence.exact(low - log_z.low, method=answers.method)
+        values, lower, upper = low - log_z.low, low - log_z.high, high - log_z.low
+        for array in (values, lower, upper, replicates):
+            array[np.isnan(rows).all(axis=1)] = 0.0  # of no cells at all the probability is 1
+        return Evidence.estimate(values, lower, upper, replicates, method=answers.method)
+
+    def _sample(self, key, n):
+        return self._answers().sample(key, n)
+
+    def _condition(self, rows, key):
+        return self._answers().condition(key, rows)
+
+    # ------------------------------------------------------------------------- codes
+    def _encode(self, rows, key):
+        codes, holes = np.empty((len(rows), self.n_components), float_dtype()), np.isnan(rows).any(axis=1)
+        if not holes.all():
+            codes[~holes] = by_blocks(lambda x, _: _probabilities(self.params_, x, self.columns_), rows[~holes])
+        if holes.any():
+            codes[holes] = self._answers().hidden(rows[holes])
+        return codes
+
+    def _decode(self, codes):
+        return self.columns_.mean(harmonium.visible_natural(self.params_, jnp.asarray(codes)))
+
+    def _reconstruct(self, rows, key):
+        return self._decode(self._encode(rows, key))
+
+
+_CONFIG = (
+    "n_epochs",
+    "batch_size",
+    "optimizer",
+    "learning_rate",
+    "schedule",
+    "warmup_steps",
+    "weight_decay",
+    "gradient_clip",
+    "averaging",
+    "validate_every",
+    "memory_budget",
+)
+
+
+def moments(rows: np.ndarray, columns: Columns) -> tuple[jax.Array, jax.Array]:
+    """Mean and variance of T(x) over the observed cells; the mean with one row of ignorance added to it."""
+    total, squares, weight = sum_blocks(partial(_totals, columns=columns), rows)
+    mean, count = total / np.maximum(weight, 1), weight + 1
+    variance = np.maximum(squares / np.maximum(weight, 1) - mean**2, 0)
+    return jnp.asarray((total + columns.ignorance) / count, float_dtype()), jnp.asarray(variance, float_dtype())
+
+
+@eqx.filter_jit
+def _totals(x, observed, weight, columns):
+    seen = jnp.ones_like(x) if observed is None else observed.astype(x.dtype)
+    statistics = columns.statistics(x, observed)
+    return weight @ statistics, weight @ statistics**2, columns.spread(weight @ seen)
+
+
+_unnormalized = eqx.filter_jit(harmonium.unnormalized_log_prob)
+
+
+@eqx.filter_jit
+def _probabilities(params, x, columns):
+    """P(h = 1 | x)."""
+    return jax.nn.sigmoid(harmonium.hidden_logits(params, columns.statistics(x)))
+
+
+def _steps(n_gibbs_steps: Any) -> tuple[int, int]:
+    """First and last number of Gibbs steps."""
+    pair = (n_gibbs_steps, n_gibbs_steps) if isinstance(n_gibbs_steps, Integral) else tuple(n_gibbs_steps)
+    if len(pair) != 2 or not all(isinstance(n, Integral) and int(n) >= 1 for n in pair):
+        raise ValueError(f"`n_gibbs_steps` must be a positive number or a pair (first, last), got {n_gibbs_steps!r}.")
+    return int(pair[0]), int(pair[1])

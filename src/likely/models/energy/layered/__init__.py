@@ -1,0 +1,1 @@
+"""Machines of several hidden layers, and their learning layer by layer and together."""

@@ -1,0 +1,299 @@
+"""Deep Boltzmann machine: p(x, h1, ..., hL) ∝ exp(b·T(x) + T(x)ᵀW1 h1 + h1ᵀW2 h2 + ... + Σ c_l·h_l), h_l binary.
+
+Salakhutdinov and Hinton (2009); centring in place of pretraining after Montavon and Müller (2012). Cost of an epoch:
+that of an RBM on the lowest layer, and 6 + 2 n_mean_field products with the weights above. The evidence is exact where
+one half of the layers can be enumerated; beyond, a lower bound on the row's sum minus an estimate of log Z.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar, cast
+
+import equinox as eqx
+import jax
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from likely.contract.conditional import ConditionalParts
+from likely.contract.evidence import Evidence
+from likely.contract.model import FitRun, Model
+from likely.models.energy.harmonium.answers import Exact, LogSum, Sampled, answers
+from likely.models.energy.harmonium.chains import Settings
+from likely.models.energy.harmonium.learning import keep_scales, to_learning, to_natural
+from likely.models.energy.harmonium.rbm import moments
+from likely.models.energy.layered import machine as layered
+from likely.models.energy.layered.bounds import bound_evidence
+from likely.models.energy.layered.dbm.start import beginning, pretrained
+from likely.models.energy.layered.learning import LayeredState, layered_contrast
+from likely.models.energy.layered.machine import LayeredParams
+from likely.models.energy.layered.stages import Stages, check_layers, config_of, steps_rate
+from likely.runtime import by_blocks
+from likely.training.config import OPTIMIZERS, SCHEDULES
+
+_SETTLED = 30  # steps of mean field where nothing is learned any more
+
+
+class DBM(Model):
+    """Deep Boltzmann machine with layers of binary hidden units and visible units of any columns.
+
+    Parameters
+    ----------
+    layers : sizes of the hidden layers, from below.
+    pretraining : True learns the layers one by one as RBMs with doubled weights, then all together; "lowest" learns the
+        lowest as a plain RBM and starts the others near zero, where the machine is that RBM; False starts near zero.
+    centring : measure units from their means in the gradient; with it, learning works without pretraining.
+    n_mean_field : steps of mean field for each batch.
+    n_gibbs_steps, n_chains : sweeps of the persistent chains an update, and how many there are. They are kept with the
+        model: samples start from them.
+    n_epochs, learning_rate : of the joint learning. A rate of None is 0.1 for binary and categorical columns, 0.05
+        where a column's statistics are unbounded; with another optimizer than "sgd", that one's own default.
+    n_pretraining_epochs, pretraining_rate : of each layer's pretraining; None takes those of the joint learning.
+    batch_size, optimizer, schedule, warmup_steps, weight_decay, gradient_clip, averaging, memory_budget : see
+        `likely.training.TrainingConfig`; of each stage of learning.
+    n_importance : samples from the mean field that tighten a row's bound; None for the plain variational bound.
+    n_temperatures, n_ais_chains : of annealed importance sampling, where log Z cannot be enumerated.
+    n_sweeps : Gibbs sweeps before a sample or a conditional is taken, where they cannot be drawn exactly.
+    schema : what the columns are; None reads it off the data.
+    random_state : seed.
+
+    Notes
+    -----
+    Beyond enumeration a row's log Σ exp(-E) is bounded from below, unobserved cells and even layers summed out given
+    the odd ones, and log Z is estimated by annealed importance sampling. `Evidence.lower` takes log Z from the reverse
+    run, which is high on average: it is the bound. `values` take it from the forward run, which is low on average, and
+    are that bound but for log Z's error; above there is no limit.
+
+    Examples
+    --------
+    >>> import likely
+    >>> digits = likely.datasets.load("digits")
+    >>> model = likely.DBM((16, 8), n_epochs=5, random_state=0).fit(digits.train)
+    >>> model.evidence(digits.test).kind
+    'exact'
+    """
+
+    _resumable = True
+    _effort = "n_temperatures"
+    _parameter_constraints: ClassVar[dict] = {
+        "layers": [tuple, list],
+        "pretraining": ["boolean", StrOptions({"lowest"})],
+        "centring": ["boolean"],
+        "n_mean_field": [Interval(Integral, 1, None, closed="left")],
+        "n_gibbs_steps": [Interval(Integral, 1, None, closed="left")],
+        "n_chains": [Interval(Integral, 1, None, closed="left")],
+        "n_epochs": [Interval(Integral, 1, None, closed="left")],
+        "n_pretraining_epochs": [Interval(Integral, 1, None, closed="left"), None],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "optimizer": [StrOptions(set(OPTIMIZERS) - {"lbfgs"})],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
+        "pretraining_rate": [Interval(Real, 0, None, closed="neither"), None],
+        "schedule": [StrOptions(set(SCHEDULES))],
+        "warmup_steps": [Interval(Integral, 0, None, closed="left")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
+        "averaging": [Interval(Real, 0, 1, closed="right"), None],
+        "memory_budget": [Interval(Integral, 1, None, closed="left")],
+        "n_importance": [Interval(Integral, 2, None, closed="left"), None],
+        "n_temperatures": [Interval(Integral, 1, None, closed="left")],
+        "n_ais_chains": [Interval(Integral, 2, None, closed="left")],
+        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
+        "schema": "no_validation",
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        layers: Any = (64, 32),
+        *,
+        pretraining: Any = True,
+        centring: bool = True,
+        n_mean_field: int = 10,
+        n_gibbs_steps: int = 1,
+        n_chains: int = 100,
+        n_epochs: int = 50,
+        n_pretraining_epochs: int | None = None,
+        batch_size: int = 20,
+        optimizer: str = "sgd",
+        learning_rate: float | None = None,
+        pretraining_rate: float | None = None,
+        schedule: str = "linear",
+        warmup_steps: int = 0,
+        weight_decay: float = 0.0,
+        gradient_clip: float | None = None,
+        averaging: float | None = None,
+        memory_budget: int = 2 << 30,
+        n_importance: int | None = 64,
+        n_temperatures: int = 1000,
+        n_ais_chains: int = 128,
+        n_sweeps: int = 200,
+        schema: Any = None,
+        random_state: Any = None,
+    ):
+        self.layers = layers
+        self.pretraining = pretraining
+        self.centring = centring
+        self.n_mean_field = n_mean_field
+        self.n_gibbs_steps = n_gibbs_steps
+        self.n_chains = n_chains
+        self.n_epochs = n_epochs
+        self.n_pretraining_epochs = n_pretraining_epochs
+        self.batch_size = batch_size
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.pretraining_rate = pretraining_rate
+        self.schedule = schedule
+        self.warmup_steps = warmup_steps
+        self.weight_decay = weight_decay
+        self.gradient_clip = gradient_clip
+        self.averaging = averaging
+        self.memory_budget = memory_budget
+        self.n_importance = n_importance
+        self.n_temperatures = n_temperatures
+        self.n_ais_chains = n_ais_chains
+        self.n_sweeps = n_sweeps
+        self.schema = schema
+        self.random_state = random_state
+
+    @property
+    def n_components(self) -> int:
+        """Width of a code: the top layer's size, and setting it sets that."""
+        return int(self.layers[-1])
+
+    @n_components.setter
+    def n_components(self, size: int) -> None:
+        self.layers = (*self.layers[:-1], size)
+
+    def _init(self, key, columns):
+        return beginning(key, columns, tuple(self.layers), self.n_chains)
+
+    def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> LayeredParams:
+        check_layers(self.layers)
+        columns, mode = self.columns_, self._mode()
+        init_key, pre_key, train_key = jax.random.split(key, 3)
+        n_levels = {"doubled": len(self.layers), "lowest": 1, "none": 0}[mode]
+        stages = Stages(run, n_levels + 1)
+        rate = steps_rate(self, columns, bounded=0.1)
+        mean, variance = moments(rows, columns)
+        params = self._init(init_key, columns)
+        params = eqx.tree_at(lambda p: p.visible_bias, params, columns.natural(mean, floor=1e-4))
+        params, offsets = pretrained(
+            pre_key,
+            stages,
+            params,
+            rows,
+            mode=mode,
+            columns=columns,
+            moments=(mean, variance),
+            config=config_of(
+                self,
+                n_epochs=self.n_pretraining_epochs or self.n_epochs,
+                learning_rate=self.pretraining_rate or rate,
+            ),
+            centring=self.centring,
+            n_gibbs_steps=self.n_gibbs_steps,
+        )
+        result = stages.train(
+            to_learning(cast(Any, params), columns),
+            partial(
+                layered_contrast,
+                columns=columns,
+                centring=self.centring,
+                n_mean_field=self.n_mean_field,
+                n_gibbs_steps=self.n_gibbs_steps,
+            ),
+            rows,
+            config=config_of(self, n_epochs=self.n_epochs, learning_rate=rate),
+            key=train_key,
+            state=LayeredState(tuple(c.astype(mean.dtype) for c in params.chains), offsets, variance),
+            project=partial(keep_scales, columns=columns) if columns.is_quadratic.any() else None,
+            label="DBM",
+        )
+        self.history_ = stages.history
+        chains = tuple(c.astype(bool) for c in result.state.chains)
+        return eqx.tree_at(lambda p: p.chains, to_natural(result.module, columns), chains)
+
+    def _mode(self) -> str:
+        if len(self.layers) == 1 or self.pretraining is False:
+            return "none"
+        return "lowest" if self.pretraining == "lowest" else "doubled"
+
+    # --------------------------------------------------------------------- evidence
+    def _answers(self) -> Exact | Sampled:
+        """What the machine answers as a harmonium between the even layers and the odd ones."""
+        machine, extended = layered.bipartite(self.params_, self.columns_)
+        return answers(machine, extended, Settings(self.n_ais_chains, self.n_temperatures, self.n_sweeps))
+
+    def log_partition(self) -> LogSum:
+        """Log Z of the machine in standard units: exact, or an estimate with the reverse one beside it.
+
+        A function of the fitted model and of how it is to be measured, so it is computed once for each.
+        """
+        kept, effort = self.__dict__.get("_log_partition"), (self.n_ais_chains, self.n_temperatures, self.n_sweeps)
+        if kept is None or kept[0] is not self.params_ or kept[1] != effort:
+            found = self._answers().log_partition(self._key("evidence"))
+            kept = self._log_partition = (self.params_, effort, found)
+        return kept[2]
+
+    def _evidence(self, rows, key):
+        answers, log_z = self._answers(), self.log_partition()
+        if log_z.replicates is None:
+            sums = answers.log_sum(key, self._extended(rows))
+            return Evidence.exact(sums.low - log_z.low, method=answers.method)
+        bounds, replicates = by_blocks(lambda x, observed: self._bounds(jax.random.fold_in(key, 1), x, observed), rows)
+        how = "mean field" if self.n_importance is None else f"{self.n_importance} samples of the mean field"
+        return bound_evidence(bounds, replicates, log_z, rows, f"bound by {how}; log Z by {answers.method}")
+
+    def _bounds(self, key: jax.Array, x: jax.Array, observed: jax.Array | None) -> Any:
+        return _row_bounds(key, self.params_, x, observed, self.columns_, self.n_importance)
+
+    def _extended(self, rows: np.ndarray) -> np.ndarray:
+        """Rows with the bits of the even hidden layers, all unobserved."""
+        n = sum(int(size) for size in self.layers[1::2])
+        return np.hstack([rows, np.full((len(rows), n), np.nan, rows.dtype)])
+
+    def _sample(self, key, n):
+        return self._answers().sample(key, n)[:, : self.columns_.n_columns]
+
+    def _condition(self, rows, key):
+        answers, d = self._answers(), self.columns_.n_columns
+        parts = answers.condition(key, self._extended(rows))
+        own, _ = layered.places(self.columns_, answers.columns)
+        return ConditionalParts(
+            parts.mean[:, own], lambda key, n: np.asarray(parts.sample(key, n))[..., :d], parts.method
+        )
+
+    # ------------------------------------------------------------------------- codes
+    def _encode(self, rows, key):
+        return by_blocks(lambda x, observed: _codes(self.params_, x, observed, self.columns_)[0], rows)
+
+    def _decode(self, codes):
+        return by_blocks(lambda z, _: _from_top(self.params_, z, self.columns_), codes)
+
+    def _reconstruct(self, rows, key):
+        return by_blocks(lambda x, observed: _codes(self.params_, x, observed, self.columns_)[1], rows)
+
+
+@eqx.filter_jit
+def _row_bounds(key, params, x, observed, columns, n_importance):
+    """Lower bounds of log Σ exp(-E) of rows (n,), and their replicates (n, r), or None where nothing is random."""
+    _, logits = layered.mean_field(params, x, observed, columns, _SETTLED)
+    if n_importance is None:
+        return layered.bound(params, x, observed, columns, logits), None
+    weighted = layered.importance_bound(key, params, x, observed, columns, logits, n_importance)
+    return weighted.log_mean, weighted.replicates
+
+
+@eqx.filter_jit
+def _codes(params, x, observed, columns):
+    """Means of the top layer, and of T(x) given those of the lowest."""
+    even, logits = layered.mean_field(params, x, observed, columns, _SETTLED)
+    odd = tuple(jax.nn.sigmoid(a) for a in logits)
+    top = odd[-1] if params.n_layers % 2 == 1 else even[-1]
+    return top, columns.mean(layered.even_inputs(params, odd)[0])
+
+
+@eqx.filter_jit
+def _from_top(params, top, columns):
+    return layered.from_top(params, top, columns, _SETTLED)

@@ -1,0 +1,319 @@
+"""Deep belief network: p(x, h1, ..., hL) = p(x | h1) p(h1 | h2) ... p(h_{L-1}, hL), the last factor an RBM's.
+
+Hinton, Osindero and Teh (2006): learned layer by layer, then fine-tuned by wake-sleep. Cost: an RBM's for each layer.
+The evidence is exact where the layers below the top can be enumerated; beyond, a lower bound by importance sampling
+from the way up, with log Z of the top RBM exact or from annealed importance sampling.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from likely.contract.conditional import ConditionalParts
+from likely.contract.evidence import Evidence
+from likely.contract.model import FitRun, Model
+from likely.models.energy.harmonium import machine as harmonium
+from likely.models.energy.harmonium.answers import Exact, LogSum, Sampled, answers
+from likely.models.energy.harmonium.chains import Settings
+from likely.models.energy.harmonium.rbm import RBM, moments
+from likely.models.energy.layered.bounds import bound_evidence
+from likely.models.energy.layered.dbn import network as dbn_network
+from likely.models.energy.layered.dbn.levels import assembled, greedy, untrained
+from likely.models.energy.layered.dbn.network import DBNParams
+from likely.models.energy.layered.dbn.up_down import (
+    TuningState,
+    keep_all_scales,
+    to_learning_coordinates,
+    to_natural_coordinates,
+    up_down,
+)
+from likely.models.energy.layered.greedy import bits, expected_codes, fill
+from likely.models.energy.layered.stages import Stages, check_layers, config_of, steps_rate
+from likely.runtime import BLOCK_ROWS, by_blocks
+from likely.training.config import OPTIMIZERS, SCHEDULES
+
+
+class DBN(Model):
+    """Deep belief network with layers of binary hidden units and visible units of any columns.
+
+    Parameters
+    ----------
+    layers : sizes of the hidden layers, from below. With one layer it is an `RBM`.
+    tied_start : start a layer that is at least as large as the one two below with that one's weights, transposed: the
+        network then is what it was before, and learning can only gain. False starts near zero.
+    centring : measure units from their means in the gradient of each RBM.
+    n_gibbs_steps, n_chains : sweeps of the persistent chains an update, and how many there are. Those of the top RBM
+        are kept with the model: samples start from them.
+    n_epochs, learning_rate : of each layer. A rate of None is 0.2 for binary and categorical columns, 0.05 where a
+        column's statistics are unbounded; with another optimizer than "sgd", that one's own default.
+    n_tuning_epochs, tuning_rate : of the up-down fine-tuning; 0 epochs leave it out, a rate of None is a tenth of the
+        layers' one.
+    batch_size, optimizer, schedule, warmup_steps, weight_decay, gradient_clip, averaging, memory_budget : see
+        `likely.training.TrainingConfig`; of each stage of learning.
+    n_importance : samples from the way up behind a row's bound (which rises with it) and behind a conditional.
+    n_temperatures, n_ais_chains : of annealed importance sampling, where log Z of the top cannot be enumerated.
+    n_sweeps : Gibbs sweeps of the top before a sample is taken, where it cannot be drawn exactly.
+    schema : what the columns are; None reads it off the data.
+    random_state : seed.
+
+    Notes
+    -----
+    In the bound of a row with unobserved cells only the observed ones count, exactly; the way up sees the others at
+    their expected values given h1, found by going up and down between x and h1. Where log Z is estimated,
+    `Evidence.lower` takes it from the reverse run, which is high on average, and `values` from the forward run.
+
+    Examples
+    --------
+    >>> import likely
+    >>> digits = likely.datasets.load("digits")
+    >>> model = likely.DBN((24, 16), n_epochs=5, n_importance=16, random_state=0).fit(digits.train)
+    >>> model.evidence(digits.test).kind
+    'lower'
+    """
+
+    _resumable = True
+    _effort = "n_temperatures"
+    _parameter_constraints: ClassVar[dict] = {
+        "layers": [tuple, list],
+        "tied_start": ["boolean"],
+        "centring": ["boolean"],
+        "n_gibbs_steps": [Interval(Integral, 1, None, closed="left")],
+        "n_chains": [Interval(Integral, 1, None, closed="left")],
+        "n_epochs": [Interval(Integral, 1, None, closed="left")],
+        "n_tuning_epochs": [Interval(Integral, 0, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "optimizer": [StrOptions(set(OPTIMIZERS) - {"lbfgs"})],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
+        "tuning_rate": [Interval(Real, 0, None, closed="neither"), None],
+        "schedule": [StrOptions(set(SCHEDULES))],
+        "warmup_steps": [Interval(Integral, 0, None, closed="left")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
+        "averaging": [Interval(Real, 0, 1, closed="right"), None],
+        "memory_budget": [Interval(Integral, 1, None, closed="left")],
+        "n_importance": [Interval(Integral, 2, None, closed="left")],
+        "n_temperatures": [Interval(Integral, 1, None, closed="left")],
+        "n_ais_chains": [Interval(Integral, 2, None, closed="left")],
+        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
+        "schema": "no_validation",
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        layers: Any = (64, 64),
+        *,
+        tied_start: bool = True,
+        centring: bool = True,
+        n_gibbs_steps: int = 1,
+        n_chains: int = 100,
+        n_epochs: int = 50,
+        n_tuning_epochs: int = 10,
+        batch_size: int = 20,
+        optimizer: str = "sgd",
+        learning_rate: float | None = None,
+        tuning_rate: float | None = None,
+        schedule: str = "linear",
+        warmup_steps: int = 0,
+        weight_decay: float = 0.0,
+        gradient_clip: float | None = None,
+        averaging: float | None = None,
+        memory_budget: int = 2 << 30,
+        n_importance: int = 256,
+        n_temperatures: int = 1000,
+        n_ais_chains: int = 128,
+        n_sweeps: int = 200,
+        schema: Any = None,
+        random_state: Any = None,
+    ):
+        self.layers = layers
+        self.tied_start = tied_start
+        self.centring = centring
+        self.n_gibbs_steps = n_gibbs_steps
+        self.n_chains = n_chains
+        self.n_epochs = n_epochs
+        self.n_tuning_epochs = n_tuning_epochs
+        self.batch_size = batch_size
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.tuning_rate = tuning_rate
+        self.schedule = schedule
+        self.warmup_steps = warmup_steps
+        self.weight_decay = weight_decay
+        self.gradient_clip = gradient_clip
+        self.averaging = averaging
+        self.memory_budget = memory_budget
+        self.n_importance = n_importance
+        self.n_temperatures = n_temperatures
+        self.n_ais_chains = n_ais_chains
+        self.n_sweeps = n_sweeps
+        self.schema = schema
+        self.random_state = random_state
+
+    @property
+    def n_components(self) -> int:
+        """Width of a code: the top layer's size, and setting it sets that."""
+        return int(self.layers[-1])
+
+    @n_components.setter
+    def n_components(self, size: int) -> None:
+        self.layers = (*self.layers[:-1], size)
+
+    def _init(self, key, columns):
+        return assembled(untrained(key, columns, tuple(self.layers), self.n_chains))
+
+    def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> DBNParams:
+        check_layers(self.layers)
+        columns = self.columns_
+        init_key, greedy_key, tune_key = jax.random.split(key, 3)
+        tunes = len(self.layers) > 1 and self.n_tuning_epochs > 0
+        stages, rate = Stages(run, len(self.layers) + tunes), steps_rate(self, columns, bounded=0.2)
+        mean, variance = moments(rows, columns)
+        levels = greedy(
+            greedy_key,
+            stages,
+            untrained(init_key, columns, tuple(self.layers), self.n_chains),
+            rows,
+            columns=columns,
+            moments=(mean, variance),
+            tied_start=self.tied_start,
+            config=config_of(self, n_epochs=self.n_epochs, learning_rate=rate),
+            centring=self.centring,
+            n_gibbs_steps=self.n_gibbs_steps,
+        )
+        params = assembled(levels)
+        if tunes:
+            slower = self.tuning_rate or (None if rate is None else rate / 10)
+            params = self._tuned(tune_key, stages, params, rows, variance, slower)
+        self.history_ = stages.history
+        return params
+
+    def _tuned(self, key, stages, params, rows, variance, rate) -> DBNParams:
+        columns = self.columns_
+        result = stages.train(
+            to_learning_coordinates(params, columns),
+            partial(up_down, columns=columns, n_gibbs_steps=self.n_gibbs_steps),
+            rows,
+            config=config_of(self, n_epochs=self.n_tuning_epochs, learning_rate=rate),
+            key=key,
+            state=TuningState(params.top.chains.astype(variance.dtype), variance),
+            project=partial(keep_all_scales, columns=columns) if columns.is_quadratic.any() else None,
+            label="DBN, up and down",
+        )
+        chains = result.state.chains.astype(bool)
+        return eqx.tree_at(lambda p: p.top.chains, to_natural_coordinates(result.module, columns), chains)
+
+    # --------------------------------------------------------------------- evidence
+    def _rbm(self) -> RBM | None:
+        """The whole network as an RBM, which it is with one hidden layer; else None."""
+        if len(self.layers) > 1:
+            return None
+        kept = self.__dict__.get("_one_layer")
+        effort = {name: getattr(self, name) for name in ("n_ais_chains", "n_temperatures", "n_sweeps")}
+        if kept is None or kept.params_ is not self.params_.top or not effort.items() <= vars(kept).items():
+            kept = self._one_layer = RBM(self.n_components, **effort)
+            kept.params_, kept.columns_, kept.seed_ = self.params_.top, self.columns_, self.seed_
+        return kept
+
+    def _top(self) -> Exact | Sampled:
+        """What the RBM on top answers."""
+        columns = self.columns_ if len(self.layers) == 1 else bits(int(self.layers[-2]))
+        return answers(self.params_.top, columns, Settings(self.n_ais_chains, self.n_temperatures, self.n_sweeps))
+
+    def log_partition(self) -> LogSum:
+        """Log Z of the RBM on top: exact, or an estimate with the reverse one beside it.
+
+        A function of the fitted model and of how it is to be measured, so it is computed once for each.
+        """
+        kept, effort = self.__dict__.get("_log_partition"), (self.n_ais_chains, self.n_temperatures, self.n_sweeps)
+        if kept is None or kept[0] is not self.params_ or kept[1] != effort:
+            found = self._top().log_partition(self._key("evidence"))
+            kept = self._log_partition = (self.params_, effort, found)
+        return kept[2]
+
+    def _evidence(self, rows, key):
+        if (rbm := self._rbm()) is not None:
+            return rbm._evidence(rows, key)
+        top, log_z = self._top(), self.log_partition()
+        if dbn_network.enumerable(self.params_):
+            return Evidence.exact(self._sums(rows)[0] - log_z.low, method="enumeration of the layers below the top")
+        noise_key = jax.random.fold_in(key, 1)
+        bounds, replicates = by_blocks(lambda x, observed: self._weigh(noise_key, x, observed)[:2], rows)
+        method = f"bound by {self.n_importance} samples of the way up; log Z of the top by {top.method}"
+        return bound_evidence(bounds, replicates, log_z, rows, method)
+
+    def _weigh(self, key: jax.Array, x: jax.Array, observed: jax.Array | None, conditional: bool = False) -> Any:
+        return dbn_network.weigh_rows(key, self.params_, x, observed, self.columns_, self.n_importance, conditional)
+
+    def _sums(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        value, mean = by_blocks(lambda x, o: dbn_network.exact_sums(self.params_, x, o, self.columns_), rows)
+        return value.astype(np.float64), mean
+
+    def _sample(self, key, n):
+        top_key, down_key = jax.random.split(key)
+        drawn = self._top().sample(top_key, n)
+        if len(self.layers) == 1:
+            return drawn
+        return dbn_network.draw_down(down_key, self.params_, jnp.asarray(drawn), self.columns_)
+
+    def _condition(self, rows, key):
+        if (rbm := self._rbm()) is not None:
+            return rbm._condition(rows, key)
+        if dbn_network.enumerable(self.params_):
+            return ConditionalParts(self._sums(rows)[1], partial(self._exact_draws, rows=rows))
+        weighted = by_blocks(lambda x, observed: self._weigh(key, x, observed, conditional=True), rows)
+        draw = partial(self._resampled, noise_key=key, rows=rows, log_weights=weighted.log_weights)
+        return ConditionalParts(weighted.average, draw, f"importance resampling of {self.n_importance} codes")
+
+    def _exact_draws(self, key: jax.Array, n: int, rows: np.ndarray) -> np.ndarray:
+        def draws(x: jax.Array, observed: jax.Array | None) -> jax.Array:
+            drawn = dbn_network.exact_draws(key, self.params_, n, x, observed, self.columns_)
+            return jnp.moveaxis(drawn, 1, 0)
+
+        return np.moveaxis(by_blocks(draws, rows, size=16), 1, 0)
+
+    def _resampled(self, key: jax.Array, n: int, noise_key: jax.Array, rows: np.ndarray, log_weights: np.ndarray):
+        # rows and draws in one list, in blocks of one shape: one program, whatever their numbers
+        whose = np.arange(-(-n * len(rows) // BLOCK_ROWS) * BLOCK_ROWS) % len(rows)
+        draws = []
+        for number, part in enumerate(whose.reshape(-1, BLOCK_ROWS)):
+            x, observed = jnp.asarray(np.nan_to_num(rows[part])), jnp.asarray(~np.isnan(rows[part]))
+            own = jax.random.fold_in(key, number), noise_key, self.params_, jnp.asarray(log_weights[part])
+            draws.append(np.asarray(dbn_network.resampled_rows(*own, x, observed, self.columns_)))
+        return np.concatenate(draws)[: n * len(rows)].reshape(n, len(rows), -1)
+
+    # ------------------------------------------------------------------------- codes
+    def _encode(self, rows, key):
+        if (rbm := self._rbm()) is not None:
+            return rbm._encode(rows, key)
+        return by_blocks(lambda x, observed: _codes(self.params_, x, observed, self.columns_), rows)
+
+    def _decode(self, codes):
+        return by_blocks(lambda z, _: _means(self.params_, z, self.columns_), np.asarray(codes))
+
+    def _reconstruct(self, rows, key):
+        return self._decode(self._encode(rows, key))
+
+
+@eqx.filter_jit
+def _codes(params, x, observed, columns):
+    """Probabilities of the top layer, on a way up of probabilities."""
+    below = expected_codes(params.encoder, fill(params.encoder, x, observed, columns))
+    return jax.nn.sigmoid(harmonium.hidden_logits(params.top, below))
+
+
+@eqx.filter_jit
+def _means(params, codes, columns):
+    """Means of T(x) on a way down of probabilities."""
+    natural = harmonium.visible_natural(params.top, codes)
+    for level in range(len(params.down) - 1, -1, -1):
+        natural = dbn_network.natural_below(params, level, jax.nn.sigmoid(natural))
+    return columns.mean(natural)

@@ -1,0 +1,1 @@
+"""Any network as an energy."""

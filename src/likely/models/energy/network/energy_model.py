@@ -1,0 +1,346 @@
+"""Energy model: p(x) = exp(-E(x)) / Z with any network or function as E, for columns of any kind.
+
+LeCun et al. (2006). E(x) = network(x) - log ρ(x), ρ independent columns as in the data, which keeps the density
+normalisable; or E(x) = network(x) alone. Learned by objectives that do without Z: noise contrast, contrastive
+divergence, score matching, pseudo-likelihood, ratio matching. Cost of a step: 1 + `n_noise` network gradients a row for
+noise contrast; `n_steps` moves of a few gradients each for contrastive divergence; one for each column for exact score
+matching and pseudo-likelihood. The evidence is exact for up to 2^20 possible rows, else an interval by annealing.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from likely.contract.evidence import Evidence
+from likely.contract.model import FitRun, Model
+from likely.models.energy.harmonium.answers import LogSum
+from likely.models.energy.network import annealing as energy_annealed
+from likely.models.energy.network import answers as energy_inference
+from likely.models.energy.network.annealing import Settings
+from likely.models.energy.network.enumeration import enumerable
+from likely.models.energy.network.function import (
+    EnergyParams,
+    Given,
+    Kind,
+    check_finite,
+    check_network,
+    draw_reference,
+    energies,
+    first_params,
+    first_perceptron,
+)
+from likely.models.energy.network.learning import OBJECTIVES, LearningState, Options, learn
+from likely.models.energy.network.moves import step_sizes
+from likely.models.energy.network.noise import make_noise
+from likely.nets import ACTIVATIONS, encoder_features
+from likely.nets.column_interface import spread_locations
+from likely.runtime import by_blocks, float_dtype, sum_blocks
+from likely.schema import SchemaError
+from likely.training import TrainingConfig, train
+from likely.training.config import OPTIMIZERS, SCHEDULES
+
+
+class EnergyModel(Model):
+    """Any network as an energy, trained without its normaliser.
+
+    Parameters
+    ----------
+    network : None or "mlp" for the built-in perceptron; or an Equinox module or a function that takes one row, an array
+        of the columns in standard units (one-hot for categorical ones, log(1 + x) for counts), and returns its energy.
+    objective : "nce" noise contrast, "pcd" and "cd" contrastive divergence, for any columns; "score_matching",
+        "sliced" and "denoising" score matching for real columns; "pseudo_likelihood" and "ratio_matching" for binary.
+    base : add -log ρ(x) to the network's energy, ρ the columns' own distributions as if independent.
+    hidden, activation : of the built-in network.
+    noise : of "nce": "independent", "mixture", "factor_analysis"; an `Independent`, `Mixture` or `FactorAnalysis`,
+        fitted or not; or a pair of functions sample(key, n), log_prob(rows) in standard units.
+    n_noise : noise rows for each row, of "nce".
+    n_chains, n_steps : chains and moves an update, of "pcd" and "cd".
+    n_slices : random directions a row, of "sliced". noise_scale : in standard units, of "denoising".
+    n_cells : cells a step of "pseudo_likelihood" and "ratio_matching"; None takes all.
+    n_epochs, batch_size, optimizer, learning_rate, schedule, warmup_steps, weight_decay, gradient_clip, averaging,
+        memory_budget : see `likely.training.TrainingConfig`.
+    n_temperatures, n_ais_chains : of annealed importance sampling, where log Z cannot be enumerated.
+    n_sweeps : moves of a chain after it has been annealed, before a sample or a conditional is taken.
+    schema : what the columns are; None reads it off the data.
+    random_state : seed.
+
+    Attributes
+    ----------
+    log_partition_nce_ : log Z as "nce" learned it, to be set against `log_partition()`; None for other objectives.
+
+    Notes
+    -----
+    Unobserved cells of training rows are drawn anew at every use, by importance resampling from independent columns. A
+    model with a network of yours cannot be saved: a file holds no code. Keep `params_` with
+    `equinox.tree_serialise_leaves`.
+
+    Examples
+    --------
+    Two moons, which no independent columns can draw:
+
+    >>> import likely
+    >>> from sklearn.datasets import make_moons
+    >>> rows = make_moons(1000, noise=0.1, random_state=0)[0]
+    >>> model = EnergyModel(hidden=(32, 32), n_epochs=30, n_temperatures=200, random_state=0).fit(rows)
+    >>> model.score(rows) - likely.Independent().fit(rows).score(rows) > 0.3
+    True
+    """
+
+    _resumable = True
+    _effort = "n_temperatures"
+    _why_not: ClassVar[dict] = {
+        "transform": "an energy has no code",
+        "fit_transform": "an energy has no code",
+        "inverse_transform": "an energy has no code",
+        "denoise": "it sees a row through no code; erase the cells that are in doubt and impute them",
+    }
+    _parameter_constraints: ClassVar[dict] = {
+        "network": [StrOptions({"mlp"}), callable, None],
+        "objective": [StrOptions(set(OBJECTIVES))],
+        "base": ["boolean"],
+        "hidden": [tuple, list],
+        "activation": [StrOptions(set(ACTIVATIONS))],
+        "noise": "no_validation",
+        "n_noise": [Interval(Integral, 1, None, closed="left")],
+        "n_chains": [Interval(Integral, 1, None, closed="left")],
+        "n_steps": [Interval(Integral, 1, None, closed="left")],
+        "n_slices": [Interval(Integral, 1, None, closed="left")],
+        "noise_scale": [Interval(Real, 0, None, closed="neither")],
+        "n_cells": [Interval(Integral, 1, None, closed="left"), None],
+        "n_epochs": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "optimizer": [StrOptions(set(OPTIMIZERS) - {"lbfgs"})],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
+        "schedule": [StrOptions(set(SCHEDULES))],
+        "warmup_steps": [Interval(Integral, 0, None, closed="left")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
+        "averaging": [Interval(Real, 0, 1, closed="right"), None],
+        "memory_budget": [Interval(Integral, 1, None, closed="left")],
+        "n_temperatures": [Interval(Integral, 1, None, closed="left")],
+        "n_ais_chains": [Interval(Integral, 2, None, closed="left")],
+        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
+        "schema": "no_validation",
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        network: Any = None,
+        *,
+        objective: str = "nce",
+        base: bool = True,
+        hidden: Any = (64, 64),
+        activation: str = "swish",
+        noise: Any = "independent",
+        n_noise: int = 10,
+        n_chains: int = 100,
+        n_steps: int = 10,
+        n_slices: int = 1,
+        noise_scale: float = 0.1,
+        n_cells: int | None = None,
+        n_epochs: int = 200,
+        batch_size: int = 100,
+        optimizer: str = "adam",
+        learning_rate: float | None = 5e-3,
+        schedule: str = "cosine",
+        warmup_steps: int = 0,
+        weight_decay: float = 0.2,
+        gradient_clip: float | None = 10.0,
+        averaging: float | None = None,
+        memory_budget: int = 2 << 30,
+        n_temperatures: int = 500,
+        n_ais_chains: int = 128,
+        n_sweeps: int = 200,
+        schema: Any = None,
+        random_state: Any = None,
+    ):
+        self.network = network
+        self.objective = objective
+        self.base = base
+        self.hidden = hidden
+        self.activation = activation
+        self.noise = noise
+        self.n_noise = n_noise
+        self.n_chains = n_chains
+        self.n_steps = n_steps
+        self.n_slices = n_slices
+        self.noise_scale = noise_scale
+        self.n_cells = n_cells
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.warmup_steps = warmup_steps
+        self.weight_decay = weight_decay
+        self.gradient_clip = gradient_clip
+        self.averaging = averaging
+        self.memory_budget = memory_budget
+        self.n_temperatures = n_temperatures
+        self.n_ais_chains = n_ais_chains
+        self.n_sweeps = n_sweeps
+        self.schema = schema
+        self.random_state = random_state
+
+    @property
+    def _kind(self) -> Kind:
+        return Kind(self.columns_, bool(self.base))
+
+    def _init(self, key, columns):
+        if self.network is None or self.network == "mlp":
+            hidden = tuple(int(size) for size in self.hidden)
+            return first_params(_first_perceptron(key, columns, hidden, self.activation), columns)
+        return first_params(Given.of(self.network), columns)
+
+    # ------------------------------------------------------------------------- learning
+    def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> EnergyParams:
+        self._check()
+        init_key, noise_key, chain_key, train_key = jax.random.split(key, 4)
+        params = self._first(init_key, rows)
+        check_finite(params, rows, self._kind)
+        noise = None
+        if self.objective == "nce":
+            noise = make_noise(self.noise, rows, params.reference, self.schema_, self.scaling_, noise_key)
+        chains = draw_reference(chain_key, params, self.n_chains, self._kind) if self.objective == "pcd" else None
+        result = train(
+            params,
+            partial(learn, kind=self._kind, options=Options(**{name: getattr(self, name) for name in Options._fields})),
+            rows,
+            config=TrainingConfig(**{name: getattr(self, name) for name in _CONFIG}),
+            key=train_key,
+            state=LearningState(noise, chains, params.log_steps),
+            checkpoint=run.checkpoint,
+            resume=run.resume,
+            label="EnergyModel",
+        )
+        self.history_ = result.history
+        params = result.module
+        check_finite(params, rows, self._kind)
+        self.log_partition_nce_ = -float(params.constant) if self.objective == "nce" else None
+        return params
+
+    def _check(self) -> None:
+        """What involves the data and the hyper-parameters together."""
+        needed = OBJECTIVES[self.objective]
+        others = [i for i, kind in enumerate(self.columns_.kinds) if kind != needed]
+        if needed and others:
+            name, kind = self.schema_.names[others[0]], self.columns_.kinds[others[0]]
+            raise SchemaError(
+                f"objective={self.objective!r} is for {needed} columns, and column {name!r} is {kind}: drop it, or use "
+                "objective='nce', 'pcd' or 'cd', which are for any columns."
+            )
+        sizes = list(self.hidden)
+        if not all(isinstance(size, Integral) and int(size) >= 1 for size in sizes):
+            raise ValueError(f"`hidden` must be sizes of layers, each at least 1, got {self.hidden!r}.")
+        if callable(self.network):
+            check_network(self.network, self.columns_)
+            arrays = eqx.filter(self.network, eqx.is_inexact_array)
+            if not jax.tree.leaves(arrays) and self.objective != "nce":
+                raise ValueError(
+                    "`network` has no floating-point arrays, so nothing can be learned of it: give an Equinox module, "
+                    "or objective='nce', which still learns log Z."
+                )
+
+    def _first(self, key: jax.Array, rows: np.ndarray) -> EnergyParams:
+        """Parameters before training: ρ from the rows, one row of ignorance among them, and the network centred."""
+        columns = self.columns_
+        statistics, features, weight = sum_blocks(partial(_totals, columns=columns), rows)
+        mean = (statistics + columns.ignorance) / (columns.spread(weight) + 1)
+        params = self._init(key, columns)
+        steps = jnp.asarray(step_sizes(columns.kinds), float_dtype())
+        natural = columns.natural(jnp.asarray(mean, float_dtype()), floor=1e-4)
+        params = eqx.tree_at(lambda p: (p.reference, p.log_steps), params, (natural, steps))
+        if callable(self.network):
+            return params
+        offset = features / np.maximum(spread_locations(columns, weight), 1)
+        return eqx.tree_at(lambda p: p.network.offset, params, jnp.asarray(offset, float_dtype()))
+
+    # ------------------------------------------------------------------------- answers
+    def _answers(self) -> Any:
+        """Exact answers where all rows can be counted; else by chains, whose steps are tuned when first needed."""
+        if enumerable(self.columns_):
+            return energy_inference.Exact(self.params_, self._kind)
+        kept = self.__dict__.get("_tuned")
+        if kept is None or kept[0] is not self.params_:
+            begin, go = jax.random.split(self._key("sample"))
+            drawn = energy_annealed.starts(begin, self.params_, energy_annealed.TUNING_CHAINS, self._kind)
+            log_steps = energy_annealed.tune(go, self.params_, drawn, self._kind)
+            tuned = eqx.tree_at(lambda p: p.log_steps, self.params_, log_steps)
+            kept = self._tuned = (self.params_, tuned)
+        settings = Settings(self.n_ais_chains, self.n_temperatures, self.n_sweeps)
+        return energy_inference.Sampled(kept[1], self._kind, settings)
+
+    def energy(self, X: Any) -> np.ndarray:
+        """(n_rows,) E(x) of complete rows, in standard units: log p(x) = -E(x) - log Z there."""
+        _, rows = self._rows(X)
+        if np.isnan(rows).any():
+            raise ValueError("an energy is a function of all cells: impute the NaN cells, or ask for the evidence.")
+        return by_blocks(lambda x, _: energies(self.params_, x, self._kind), rows)
+
+    def log_partition(self) -> LogSum:
+        """Log Z in standard units: exact, or an estimate with the reverse one beside it; computed once."""
+        kept, effort = self.__dict__.get("_log_partition"), (self.n_ais_chains, self.n_temperatures, self.n_sweeps)
+        if kept is None or kept[0] is not self.params_ or kept[1] != effort:
+            found = self._answers().log_partition(self._key("evidence"))
+            kept = self._log_partition = (self.params_, effort, found)
+        return kept[2]
+
+    def _evidence(self, rows, key):
+        answers, log_z, holes = self._answers(), self.log_partition(), np.isnan(rows).any(axis=1)
+        check_finite(self.params_, rows, self._kind)
+        low, high = (np.empty(len(rows)) for _ in range(2))
+        if not holes.all():
+            low[~holes] = -by_blocks(lambda x, _: energies(self.params_, x, self._kind), rows[~holes])
+            high[~holes] = low[~holes]
+        replicates = None if log_z.replicates is None else low[:, None] - log_z.replicates
+        if holes.any():
+            sums = answers.log_sum(key, rows[holes])
+            low[holes], high[holes] = sums.low, sums.high
+            if replicates is not None:
+                replicates[holes] = sums.replicates - log_z.replicates
+        if replicates is None:
+            return Evidence.exact(low - log_z.low, method=answers.method)
+        values, lower, upper = low - log_z.low, low - log_z.high, high - log_z.low
+        for array in (values, lower, upper, replicates):
+            array[np.isnan(rows).all(axis=1)] = 0.0  # of no cells at all the probability is 1
+        return Evidence.estimate(values, lower, upper, replicates, method=answers.method)
+
+    def _sample(self, key, n):
+        return self._answers().sample(key, n)
+
+    def _condition(self, rows, key):
+        return self._answers().condition(key, rows)
+
+
+_CONFIG = (
+    "n_epochs",
+    "batch_size",
+    "optimizer",
+    "learning_rate",
+    "schedule",
+    "warmup_steps",
+    "weight_decay",
+    "gradient_clip",
+    "averaging",
+    "memory_budget",
+)
+
+
+_first_perceptron = eqx.filter_jit(first_perceptron)  # one program in place of many small ones
+
+
+@eqx.filter_jit
+def _totals(x, observed, weight, columns):
+    """Sums of statistics and features over rows, and the weight behind each column."""
+    seen = jnp.ones_like(x) if observed is None else observed.astype(x.dtype)
+    features = encoder_features(columns, x, observed)
+    return weight @ columns.statistics(x, observed), weight @ features, weight @ seen

@@ -1,0 +1,1 @@
+"""Machines of pairwise couplings between binary units: Boltzmann machines, Hopfield networks, tours."""

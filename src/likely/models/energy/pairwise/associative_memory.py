@@ -1,0 +1,216 @@
+"""Associative memory over ±1 units: storing patterns, the energy, and recall by descent.
+
+Pairwise memory (Hopfield, 1982): E(x) = -½ xᵀW x - b·x, x_i ← +1 where Σ_j W_ij x_j + b_i ≥ 0, else -1. By Hebb's rule
+W = Σ ξξᵀ / N it holds about 0.138 N random patterns (Amit, Gutfreund and Sompolinsky, 1985); by the pseudo-inverse rule
+(Personnaz, Guyon and Dreyfus, 1985) any that are linearly independent. Dense memory (Demircigil et al., 2017; Ramsauer
+et al., 2021): E(x) = -log Σ_μ exp(β ξ_μ·x) / β holds exponentially many, and at inverse temperature β it is exactly a
+mixture of blurred patterns, whose log Z is known.
+Cost of recall: one product of states and weights, then a row of weights for each unit that turns round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from likely.columns import Columns
+from likely.contract.conditional import ConditionalParts
+from likely.models.energy.harmonium.answers import LogSum
+from likely.runtime import by_blocks
+
+
+class DenseParams(eqx.Module):
+    """Stored patterns of ±1, and 0 where a cell was not observed."""
+
+    patterns: Float[Array, "p N"]
+
+
+# ------------------------------------------------------------------ storing
+def hebb(patterns: np.ndarray) -> np.ndarray:
+    """Weights of patterns (p, N) of ±1 with NaN where unobserved: over the rows that have both units, p / N ⟨ξ_i ξ_j⟩.
+
+    Examples
+    --------
+    >>> hebb(np.array([[1, 1, -1], [1, -1, np.nan]])).round(3).tolist()
+    [[0.0, 0.0, -0.667], [0.0, 0.0, -0.667], [-0.667, -0.667, 0.0]]
+    """
+    signs, seen = np.nan_to_num(patterns), (~np.isnan(patterns)).astype(np.float64)
+    together = seen.T @ seen
+    weights = signs.T @ signs * (len(patterns) / np.maximum(together, 1)) / patterns.shape[1]
+    np.fill_diagonal(weights, 0)
+    return weights
+
+
+def pseudo_inverse(patterns: np.ndarray) -> np.ndarray:
+    """Weights that project on the span of the patterns, without self-connections; unobserved cells count as 0.
+
+    Each pattern's inputs are (1 - w_ii) times itself, w the projection: all are fixed points unless they span
+    everything.
+    """
+    signs = np.nan_to_num(patterns)
+    vectors, lengths, _ = np.linalg.svd(signs.T, full_matrices=False)
+    spanning = vectors[:, lengths > lengths[0] * max(signs.shape) * np.finfo(float).eps]
+    weights = spanning @ spanning.T
+    np.fill_diagonal(weights, 0)
+    return (weights + weights.T) / 2
+
+
+# ------------------------------------------------------------------ recall
+def energy(weights: np.ndarray, bias: np.ndarray, states: np.ndarray) -> np.ndarray:
+    """-½ xᵀW x - b·x of states (n, N)."""
+    return -0.5 * np.sum((states @ weights) * states, axis=1) - states @ bias
+
+
+def dense_energy(patterns: np.ndarray, beta: float, states: np.ndarray) -> np.ndarray:
+    """-log Σ_μ exp(β ξ_μ·x) / β of states (n, N)."""
+    return -np.logaddexp.reduce(beta * states @ patterns.T, axis=1) / beta
+
+
+def recall_pairwise(
+    weights: np.ndarray,
+    bias: np.ndarray,
+    states: np.ndarray,
+    orders: np.ndarray | None,
+    max_iter: int,
+    keep: bool = True,
+) -> list[np.ndarray]:
+    """States (n, N) of ±1, 0 where unknown, after each sweep until none turns any unit; the given ones first.
+
+    Parameters
+    ----------
+    orders : (max_iter, N) the order in which units are looked at in each sweep; None for all at once.
+    keep : all states; else the last few alone.
+    """
+    if orders is None:
+        return _until_settled(lambda x, *_: _signs(x @ weights + bias), states, max_iter, keep)
+    from likely.models.energy.pairwise import recall_loop as loop
+
+    fields = states @ weights + bias
+    sweep = lambda x, probes, i: loop.pairwise_sweep(weights, fields, probes, x, orders[i])  # noqa: E731
+    return _until_settled(sweep, states, max_iter, keep)
+
+
+def recall_dense(
+    patterns: np.ndarray,
+    beta: float,
+    states: np.ndarray,
+    orders: np.ndarray | None,
+    max_iter: int,
+    keep: bool = True,
+) -> list[np.ndarray]:
+    """The same for the dense memory; all at once it is x ← sign(Ξᵀ softmax(β Ξ x)), one step of attention."""
+    if orders is None:
+        return _until_settled(lambda x, *_: _attend(patterns, beta, x), states, max_iter, keep)
+    from likely.models.energy.pairwise import recall_loop as loop
+
+    overlaps = states @ patterns.T
+    sweep = lambda x, probes, i: loop.dense_sweep(patterns, beta, overlaps, probes, x, orders[i])  # noqa: E731
+    return _until_settled(sweep, states, max_iter, keep)
+
+
+def _until_settled(step: Any, states: np.ndarray, max_iter: int, keep: bool) -> list[np.ndarray]:
+    """Sweeps of step(states of some probes, their numbers, sweep), until no probe moves, or only back and forth."""
+    trail, moving = [states], np.arange(len(states))
+    for sweep in range(max_iter):
+        before, new = trail[-1][moving], trail[-1].copy()
+        after = new[moving] = step(before.copy(), moving, sweep)
+        back = (after == trail[-2][moving]).all(axis=1) if sweep else np.zeros(len(moving), bool)
+        moving = moving[(after != before).any(axis=1) & ~back]
+        trail = [*(trail if keep else trail[-1:]), new]
+        if not len(moving):
+            break
+    return trail
+
+
+def _attend(patterns: np.ndarray, beta: float, states: np.ndarray) -> np.ndarray:
+    logits = beta * states @ patterns.T
+    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return _signs(shares @ patterns)
+
+
+def _signs(fields: np.ndarray) -> np.ndarray:
+    return np.where(fields >= 0, 1.0, -1.0)
+
+
+# ------------------------------------------------------------------ the dense memory as a distribution
+@dataclass(frozen=True, eq=False)
+class DenseAnswers:
+    """p(x) ∝ Σ_μ exp(β ξ_μ·x): independent units about a pattern drawn at random. All exact."""
+
+    params: DenseParams
+    beta: float
+    columns: Columns
+    method: str = "sum over patterns"
+
+    def log_partition(self, key: jax.Array) -> LogSum:
+        """Log Σ exp(-βE) over all states."""
+        value = np.logaddexp.reduce(np.asarray(_log_weights(self._logits()), np.float64))[None]
+        return LogSum(value, value, None)
+
+    def log_sum(self, key: jax.Array, rows: np.ndarray) -> LogSum:
+        """Log Σ exp(-βE) with the observed cells clamped."""
+        eta, columns = self._logits(), self.columns
+        value = by_blocks(lambda x, o: _dense_log_sum(eta, x, o, columns), rows).astype(np.float64)
+        return LogSum(value, value, None)
+
+    def sample(self, key: jax.Array, n: int) -> Array:
+        return _draw(key, _log_weights(self._logits())[None], self._logits(), n, self.columns)[:, 0]
+
+    def condition(self, key: jax.Array, rows: np.ndarray) -> ConditionalParts:
+        eta, columns = self._logits(), self.columns
+        joint = jnp.asarray(by_blocks(lambda x, o: _dense_joint(eta, x, o, columns), rows))
+        mean = jax.nn.softmax(joint, axis=1) @ columns.mean(eta)
+        return ConditionalParts(mean, lambda key, n: _draw(key, joint, eta, n, columns))
+
+    def _logits(self) -> Float[Array, "p N"]:
+        """Of 0/1 units about each pattern."""
+        return 2 * self.beta * self.params.patterns
+
+
+def _log_weights(eta: Float[Array, "p N"]) -> Float[Array, " p"]:
+    """Log Σ_x exp(β ξ·x) of each pattern: 2 cosh β a cell, 2 where the pattern has no cell."""
+    return jnp.logaddexp(eta / 2, -eta / 2).sum(axis=1)
+
+
+@eqx.filter_jit
+def _dense_joint(eta: Array, x: Array, observed: Array | None, columns: Columns) -> Float[Array, "n p"]:
+    return columns.log_density_table(x, observed, eta) + _log_weights(eta)[None, :]
+
+
+@eqx.filter_jit
+def _dense_log_sum(eta: Array, x: Array, observed: Array | None, columns: Columns) -> Float[Array, " n"]:
+    return jax.nn.logsumexp(_dense_joint(eta, x, observed, columns), axis=1)
+
+
+def _draw(key: Key[Array, ""], joint: Array, eta: Array, n: int, columns: Columns) -> Float[Array, "n rows N"]:
+    """A pattern for each row in proportion to exp(joint), then a row about it; rows share their noise."""
+    choose, emit = jax.random.split(key)
+    noise = jax.random.gumbel(choose, (n, 1, joint.shape[1]), joint.dtype)
+    chosen = jnp.argmax(joint[None] + noise, axis=2)
+    uniform = jax.random.uniform(emit, (n, 1, eta.shape[1]), eta.dtype)
+    return (uniform < columns.mean(eta)[chosen]).astype(eta.dtype)
+
+
+# ------------------------------------------------------------------ what users hand over
+def check_signs(states: Any, name: str, *, holes: bool, n_units: int | None = None) -> np.ndarray:
+    """(n, N) floats; raises unless every cell is +1 or -1, or NaN where that is allowed."""
+    array = np.asarray(states, np.float64)
+    if array.ndim != 2 or 0 in array.shape:
+        raise ValueError(f"`{name}` must be (rows, units), at least one of each, got shape {array.shape}.")
+    if n_units is not None and array.shape[1] != n_units:
+        raise ValueError(f"`{name}` must have {n_units} units, as the memory has, got {array.shape[1]}.")
+    bad = ~((np.abs(array) == 1) | (np.isnan(array) & holes))
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        also = ", or NaN for an unknown unit" if holes else ""
+        raise ValueError(
+            f"`{name}` must be +1 or -1{also}, got {array[row, column]:g} in row {row}, column {column}: "
+            "2 * x - 1 turns rows of 0 and 1 into them."
+        )
+    return array

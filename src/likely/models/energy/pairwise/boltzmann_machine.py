@@ -1,0 +1,348 @@
+"""Boltzmann machine: p(v) = Σ_h exp(-β E(v, h)) / Z, E(s) = -½ sᵀW s - b·s over any graph of binary units.
+
+Ackley, Hinton and Sejnowski (1985); learned by the exact gradient where the machine can be enumerated, else with
+persistent chains (Tieleman, 2008), mean field, or pseudo-likelihood (Besag, 1975). Cost of an update: 2^units where it
+is exact, else chains × units². log Z is exact where all but 20 units can be summed out, else an interval, by annealing.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from likely.contract.model import FitRun
+from likely.models.energy.harmonium.chains import Settings
+from likely.models.energy.pairwise import machine as pairwise
+from likely.models.energy.pairwise.answers import Exact, Sampled, answers
+from likely.models.energy.pairwise.learning import learn, to_centred, to_natural
+from likely.models.energy.pairwise.machine import (
+    Layout,
+    PairwiseParams,
+    check_weights,
+    from_binary,
+    make_layout,
+    to_binary,
+)
+from likely.models.energy.pairwise.pairwise_model import PairwiseModel
+from likely.runtime import float_dtype
+from likely.training import TrainingConfig, train
+from likely.training.config import OPTIMIZERS, SCHEDULES
+
+EXACT_UNITS = 16  # "auto" enumerates up to here; each unit more doubles the cost of an update
+MOST_EXACT_UNITS = 20
+GRAPHS = ("complete", "restricted", "semi-restricted")
+_INPUT_SCALE = 0.3  # of what the first weights give a hidden unit: it starts near its bias, yet off the saddle at zero
+
+
+class BoltzmannMachine(PairwiseModel):
+    """Boltzmann machine over any graph of binary units, some of them hidden.
+
+    Parameters
+    ----------
+    n_components : hidden units.
+    graph : which units are joined, visible ones first: "complete" (None is the same), "restricted" (visible with
+        hidden only, an RBM), "semi-restricted" (all but hidden with hidden), or a symmetric (units, units) array of
+        booleans.
+    units : "01" or "pm1", what `params_` counts a unit as. The distribution is the same; `params_` differs.
+    beta : inverse temperature: p ∝ exp(-beta E). Learning makes up for it; change it later to sharpen or to blur.
+    objective : "exact", "pcd", "mean_field", "pseudo_likelihood" (only without hidden units), or "auto": "exact" up to
+        16 units, else "pcd".
+    n_gibbs_steps : sweeps of the chains an update.
+    n_chains : persistent chains. They are kept with the model: samples start from them.
+    centring : measure units from their means while learning; the machine is the same, it learns faster.
+    n_epochs, batch_size, optimizer, learning_rate, schedule, warmup_steps, weight_decay, gradient_clip, averaging,
+        memory_budget : see `likely.training.TrainingConfig`. optimizer="lbfgs" is for "exact" and "pseudo_likelihood",
+        with batch_size=None.
+    n_temperatures, n_ais_chains : of annealed importance sampling, where log Z cannot be enumerated.
+    n_sweeps : Gibbs sweeps before a sample or a conditional is taken, where they cannot be drawn exactly.
+    schema : what the columns are; None reads it off the data. All must be binary.
+    random_state : seed.
+
+    Notes
+    -----
+    Where log Z is estimated, `Evidence.values` and `upper` come from annealed importance sampling, which is optimistic
+    on average, and `lower` from the reverse, which is pessimistic; the reverse starts from long chains rather than
+    exact samples, so that side holds approximately.
+
+    Examples
+    --------
+    Three units in a row, each pulling its neighbour with weight 2: the outer two agree through the middle one.
+
+    >>> import numpy as np
+    >>> row = BoltzmannMachine.from_weights([[0, 2, 0], [2, 0, 2], [0, 2, 0]], [-1, -2, -1])
+    >>> row.condition([[1, np.nan, np.nan], [0, np.nan, np.nan]]).mean().round(2).tolist()
+    [[1.0, 0.73, 0.61], [0.0, 0.27, 0.39]]
+    """
+
+    _resumable = True
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 0, None, closed="left")],
+        "graph": [StrOptions(set(GRAPHS)), "array-like", None],
+        "units": [StrOptions(set(pairwise.UNITS))],
+        "beta": [Interval(Real, 0, None, closed="neither")],
+        "objective": [StrOptions({"auto", "exact", "pcd", "mean_field", "pseudo_likelihood"})],
+        "n_gibbs_steps": [Interval(Integral, 1, None, closed="left")],
+        "n_chains": [Interval(Integral, 1, None, closed="left")],
+        "centring": ["boolean"],
+        "n_epochs": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "optimizer": [StrOptions(set(OPTIMIZERS))],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
+        "schedule": [StrOptions(set(SCHEDULES))],
+        "warmup_steps": [Interval(Integral, 0, None, closed="left")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
+        "averaging": [Interval(Real, 0, 1, closed="right"), None],
+        "memory_budget": [Interval(Integral, 1, None, closed="left")],
+        "n_temperatures": [Interval(Integral, 1, None, closed="left")],
+        "n_ais_chains": [Interval(Integral, 2, None, closed="left")],
+        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
+        "schema": "no_validation",
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 0,
+        *,
+        graph: Any = None,
+        units: str = "01",
+        beta: float = 1.0,
+        objective: str = "auto",
+        n_gibbs_steps: int = 1,
+        n_chains: int = 100,
+        centring: bool = True,
+        n_epochs: int = 100,
+        batch_size: int | None = 20,
+        optimizer: str = "sgd",
+        learning_rate: float | None = None,
+        schedule: str = "linear",
+        warmup_steps: int = 0,
+        weight_decay: float = 0.0,
+        gradient_clip: float | None = None,
+        averaging: float | None = None,
+        memory_budget: int = 2 << 30,
+        n_temperatures: int = 1000,
+        n_ais_chains: int = 128,
+        n_sweeps: int = 200,
+        schema: Any = None,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.graph = graph
+        self.units = units
+        self.beta = beta
+        self.objective = objective
+        self.n_gibbs_steps = n_gibbs_steps
+        self.n_chains = n_chains
+        self.centring = centring
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.warmup_steps = warmup_steps
+        self.weight_decay = weight_decay
+        self.gradient_clip = gradient_clip
+        self.averaging = averaging
+        self.memory_budget = memory_budget
+        self.n_temperatures = n_temperatures
+        self.n_ais_chains = n_ais_chains
+        self.n_sweeps = n_sweeps
+        self.schema = schema
+        self.random_state = random_state
+
+    @classmethod
+    def from_weights(cls, weights: Any, bias: Any = None, **parameters: Any) -> BoltzmannMachine:
+        """A machine with given weights (units, units) and biases, in the convention of `units`, visible units first.
+
+        Parameters
+        ----------
+        weights : symmetric, zero on the diagonal; visible units first, then `n_components` hidden ones.
+        bias : (units,) or None for zeros.
+        parameters : hyper-parameters; `graph` is read off the weights unless it is given.
+
+        Examples
+        --------
+        >>> pull = BoltzmannMachine.from_weights([[0, 1], [1, 0]], units="pm1")
+        >>> pull.score_samples([[1, 1], [0, 1]]).round(3).tolist()  # log of e / (2e + 2/e), and e² less
+        [-0.82, -2.82]
+        """
+        weights, bias = check_weights(weights, bias)
+        model = cls(**{"graph": weights != 0} | parameters)
+        n_visible = len(weights) - model.n_components
+        if n_visible < 1:
+            raise ValueError(f"`n_components` must leave a visible unit of {len(weights)}, got {model.n_components}.")
+        model._adopt(n_visible)
+        if (weights != 0)[~_adjacency(model.graph, n_visible, model.n_components)].any():
+            raise ValueError("`weights` must be zero where the graph has no edge: leave `graph` out, or mend it.")
+        model.params_ = model._given(jnp.asarray(weights, float_dtype()), jnp.asarray(bias, float_dtype()))
+        return model
+
+    def _given(self, weights: jax.Array, bias: jax.Array) -> PairwiseParams:
+        """The machine with chains that start at random; sampling takes them through `n_sweeps` sweeps."""
+        chains = jax.random.bernoulli(self._key("fit"), 0.5, (self.n_chains, len(bias)))
+        return PairwiseParams(weights, bias, chains)
+
+    # ------------------------------------------------------------------------ learning
+    def _init(self, key, columns):
+        n, dtype = columns.n_columns + self.n_components, float_dtype()
+        hidden = jnp.arange(n) >= columns.n_columns
+        scale = _INPUT_SCALE / np.sqrt(n)
+        noise = scale * jnp.triu(jax.random.normal(key, (n, n), dtype), 1)
+        weights = jnp.where(hidden[:, None] | hidden[None, :], noise + noise.T, 0)
+        return PairwiseParams(weights, jnp.zeros(n, dtype), jnp.zeros((self.n_chains, n), bool))
+
+    def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> PairwiseParams:
+        columns = self.columns_
+        graph = _adjacency(self.graph, columns.n_columns, self.n_components)
+        objective, config = self._objective(len(graph)), self._config()
+        self._check_optimizer(objective)
+        init_key, chain_key, train_key = jax.random.split(key, 3)
+        mean = _means(rows, self.n_components)
+        start = self._init(init_key, columns)
+        start = PairwiseParams(jnp.where(graph, start.weights, 0), jax.scipy.special.logit(mean), start.chains)
+        offsets = mean if self.centring else jnp.zeros_like(mean)
+        first = to_centred(to_natural(start, mean), offsets)  # near independent units with the columns' means
+        learning = partial(
+            learn,
+            layout=make_layout(graph, columns.n_columns),
+            graph=jnp.asarray(graph),
+            offsets=offsets,
+            method=objective,
+            n_gibbs_steps=self.n_gibbs_steps,
+        )
+        result = train(
+            first,
+            learning,
+            rows,
+            config=config,
+            key=train_key,
+            state=self._first_chains(chain_key, rows, mean, objective),
+            checkpoint=run.checkpoint,
+            resume=run.resume,
+            label="BoltzmannMachine",
+        )
+        self.history_ = result.history
+        learned = to_natural(result.module, offsets)
+        learned = eqx.tree_at(lambda p: p.chains, learned, result.state.astype(bool))
+        return from_binary(learned, self.units, self.beta)
+
+    def _first_chains(self, key: jax.Array, rows: np.ndarray, mean: jax.Array, objective: str) -> jax.Array:
+        """Independent units; rows of the data for "pseudo_likelihood", which never moves its chains."""
+        pick, draw = jax.random.split(key)
+        chains = jax.random.bernoulli(draw, mean[None], (self.n_chains, len(mean))).astype(mean.dtype)
+        if objective != "pseudo_likelihood":
+            return chains
+        chosen = rows[np.asarray(jax.random.randint(pick, (self.n_chains,), 0, len(rows)))]
+        return jnp.where(np.isnan(chosen), chains, jnp.asarray(np.nan_to_num(chosen), mean.dtype))
+
+    def _objective(self, n_units: int) -> Any:
+        if self.objective == "auto":
+            return "exact" if n_units <= EXACT_UNITS else "pcd"
+        if self.objective == "pseudo_likelihood" and self.n_components:
+            raise ValueError(
+                f"`objective`='pseudo_likelihood' needs n_components=0, got {self.n_components}: hidden units have no "
+                "observed value to predict. Use 'pcd'."
+            )
+        if self.objective == "exact" and n_units > MOST_EXACT_UNITS:
+            raise ValueError(
+                f"`objective`='exact' takes at most {MOST_EXACT_UNITS} units, got {n_units}: an update would sum over "
+                f"2^{n_units} states. Use 'pcd', 'mean_field' or 'pseudo_likelihood'."
+            )
+        return self.objective
+
+    def _check_optimizer(self, objective: str) -> None:
+        if self.optimizer == "lbfgs" and objective in ("pcd", "mean_field"):
+            raise ValueError(
+                f"`optimizer`='lbfgs' searches along a line and needs a loss without noise; {objective!r} has noise: "
+                "choose 'sgd' or 'adam', or objective='pseudo_likelihood'."
+            )
+
+    def _config(self) -> TrainingConfig:
+        settings = {name: getattr(self, name) for name in _CONFIG}
+        if self.learning_rate is None and self.optimizer == "sgd":
+            settings["learning_rate"] = 0.2
+        return TrainingConfig(**settings)
+
+    # ------------------------------------------------------------------------ answers
+    def _layout(self) -> Layout:
+        graph = _adjacency(self.graph, self.n_features_in_, self.n_components)
+        return make_layout(graph, self.n_features_in_)
+
+    def _answers(self) -> Exact | Sampled:
+        settings = Settings(self.n_ais_chains, self.n_temperatures, self.n_sweeps)
+        return answers(to_binary(self.params_, self.units, self.beta)[0], self._layout(), settings)
+
+    def _measured_by(self) -> tuple:
+        return self.units, self.beta, self.n_ais_chains, self.n_temperatures, self.n_sweeps
+
+    # ------------------------------------------------------------------------ codes
+    def _encode(self, rows, key):
+        if not self.n_components:
+            raise ValueError("`transform` needs hidden units to read the code from: fit with `n_components` above 0.")
+        return self._answers().hidden(rows)
+
+    def _decode(self, codes):
+        """The visible units' mean field with the hidden ones held."""
+        machine, layout = to_binary(self.params_, self.units, self.beta)[0], self._layout()
+        states = jnp.pad(jnp.asarray(codes, float_dtype()), ((0, 0), (layout.n_visible, 0)))
+        held = jnp.broadcast_to((jnp.arange(states.shape[1]) >= layout.n_visible)[None], states.shape)
+        return pairwise.mean_field(machine, states, held, layout)[:, : layout.n_visible]
+
+    def _reconstruct(self, rows, key):
+        """Through the code; without hidden units, each cell as all the others would have it."""
+        if self.n_components:
+            return self._decode(self._encode(rows, key))
+        filled = jnp.asarray(self._condition(rows, key).mean)
+        return jax.nn.sigmoid(pairwise.logits(to_binary(self.params_, self.units, self.beta)[0], filled))
+
+
+_CONFIG = (
+    "n_epochs",
+    "batch_size",
+    "optimizer",
+    "learning_rate",
+    "schedule",
+    "warmup_steps",
+    "weight_decay",
+    "gradient_clip",
+    "averaging",
+    "memory_budget",
+)
+
+
+def _means(rows: np.ndarray, n_hidden: int) -> jax.Array:
+    """The units' means: visible ones with one row of ignorance added, hidden ones 1/2."""
+    seen = (~np.isnan(rows)).sum(axis=0)
+    visible = (np.nansum(rows, axis=0, dtype=np.float64) + 0.5) / (seen + 1)
+    return jnp.asarray(np.append(visible, np.full(n_hidden, 0.5)), float_dtype())
+
+
+def _adjacency(graph: Any, n_visible: int, n_hidden: int) -> np.ndarray:
+    """(units, units) booleans from the `graph` parameter."""
+    n = n_visible + n_hidden
+    hidden = np.arange(n) >= n_visible
+    others = ~np.eye(n, dtype=bool)
+    if graph is None or isinstance(graph, str):
+        apart = {
+            "restricted": hidden[:, None] == hidden[None, :],
+            "semi-restricted": hidden[:, None] & hidden[None, :],
+        }
+        return others & ~apart.get(graph or "complete", np.zeros((n, n), bool))
+    edges = np.asarray(graph)
+    if edges.shape != (n, n):
+        raise ValueError(
+            f"`graph` must be ({n}, {n}) for {n_visible} visible and {n_hidden} hidden units, got shape {edges.shape}."
+        )
+    edges = edges.astype(bool)
+    if (edges != edges.T).any() or np.diag(edges).any():
+        raise ValueError("`graph` must be symmetric, with no unit joined to itself.")
+    return edges

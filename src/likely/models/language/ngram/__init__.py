@@ -1,0 +1,1 @@
+"""n-grams: counts, smoothing, compact tables, ARPA files."""

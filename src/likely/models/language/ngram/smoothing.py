@@ -1,0 +1,225 @@
+"""Smoothing: from counts to log p(w | h) of the n-grams seen and a back-off weight for each context.
+
+Every kind is one rule. A context h takes a mass M(h) away from its words' counts, and the shorter context h' spends it:
+
+    p(w | h) = (c(hw) - D(c)) / C(h) + M(h)/C(h) p(w | h')                  interpolated
+    p(w | h) = (c(hw) - D(c)) / C(h) if hw was seen, else b(h) p(w | h')    back-off, b(h) such that it sums to one
+
+with M(h) = sum of D + (number of different words after h, Witten-Bell) + k V (add-k, where p(w | h') is uniform). Below
+words is the uniform distribution over all tokens but `<s>`. References: Chen and Goodman (1999); Katz (1987); Witten
+and Bell (1991); Kneser and Ney (1995); Brants et al. (2007). One pass over the entries of each order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from likely.datasets.text.encoded import room
+from likely.datasets.text.vocabulary import BEGIN_ID
+from likely.models.language.ngram.counts import Counts, chunk_size
+from likely.models.language.ngram.tables import Tables
+
+N_DISCOUNTS = 7  # counts 0 to 5 have their own, from 6 on there is one for all
+_KATZ_LARGEST = 5  # counts above are trusted (Katz, 1987)
+_FALLBACK = {"modified_kneser_ney": (0.5, 1.0, 1.5)}  # as KenLM's --discount_fallback
+STUPID_FACTOR = 0.4  # Brants et al. (2007)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a smoothing does with a context: see the module.
+
+    `continuation`: lower orders count different words before an n-gram in place of its occurrences. `types`: weight of
+    the number of different words in M(h). `added`: k V. `reserve`: mass taken where D leaves none.
+    """
+
+    interpolated: bool = True
+    continuation: bool = False
+    types: float = 0.0
+    added: float = 0.0
+    reserve: float = 0.0
+
+
+def estimate(
+    counts: Counts, smoothing: str, *, interpolated: bool = True, k: float = 1.0, memory_budget: int = 2 << 30
+) -> tuple[Tables, np.ndarray]:
+    """Tables of log-probabilities from counts, and the discounts (order, N_DISCOUNTS) that were taken.
+
+    Parameters
+    ----------
+    counts : of all orders.
+    smoothing : "maximum_likelihood", "add_k", "witten_bell", "katz", "absolute_discounting", "kneser_ney",
+        "modified_kneser_ney" or "stupid_backoff".
+    interpolated : or back-off, where there are both.
+    k : of add-k.
+    """
+    n_outcomes = counts.bounds[1] - 1  # all tokens but <s>
+    rule = _rule(smoothing, interpolated, k * n_outcomes)
+    share = memory_budget // 16
+    used = _continuation(counts, share) if rule.continuation else counts.counts
+    step = chunk_size(memory_budget)
+    discounts = np.array([_discounts(used[counts.level(n)], smoothing, step) for n in range(1, counts.order + 1)])
+    prob = room(len(used), np.float64, share)
+    backoff = room(len(counts.start) - 1, np.float64, share)
+    prob[: counts.bounds[1]] = _words(used[: counts.bounds[1]], discounts[0], rule)
+    for n in range(2, counts.order + 1):
+        lower = counts.level(n - 1)
+        _contexts(
+            lower.start, lower.stop, counts.start, used, counts.suffix, discounts[n - 1], rule.interpolated, rule.types,
+            rule.added, rule.reserve, float(n_outcomes), prob, backoff,
+        )  # fmt: skip
+    if smoothing == "add_k":
+        _forget_shorter(counts, prob, backoff, 1 / n_outcomes)
+    if smoothing == "stupid_backoff":
+        backoff[:] = STUPID_FACTOR
+    with np.errstate(divide="ignore"):
+        np.log(prob, out=prob)
+        np.log(backoff, out=backoff)
+    unseen = float(np.log(STUPID_FACTOR)) if smoothing == "stupid_backoff" else 0.0
+    return Tables(counts.words, counts.start, prob, backoff, counts.bounds, unseen), discounts
+
+
+def _rule(smoothing: str, interpolated: bool, added: float) -> Rule:
+    return {
+        "maximum_likelihood": Rule(),
+        "stupid_backoff": Rule(),
+        "add_k": Rule(added=added),
+        "witten_bell": Rule(interpolated, types=1.0),
+        "katz": Rule(False, reserve=1.0),
+        "absolute_discounting": Rule(interpolated),
+        "kneser_ney": Rule(interpolated, continuation=True),
+        "modified_kneser_ney": Rule(interpolated, continuation=True),
+    }[smoothing]
+
+
+def _discounts(counts: np.ndarray, smoothing: str, step: int) -> np.ndarray:
+    """D(c) for c = 0, 1 ... 6 and more, from how many n-grams of an order occur once, twice ..."""
+    n = np.zeros(8)
+    for start in range(0, len(counts), step):
+        n += np.bincount(np.minimum(counts[start : start + step], 7), minlength=8)
+    if smoothing in ("absolute_discounting", "kneser_ney"):
+        return _constant(n[1] / (n[1] + 2 * n[2]) if n[1] else 0.5)
+    if smoothing == "modified_kneser_ney":
+        return _modified(n)
+    if smoothing == "katz":
+        return _good_turing(n)
+    return np.zeros(N_DISCOUNTS)
+
+
+def _constant(discount: float) -> np.ndarray:
+    return np.array([0.0] + [discount] * (N_DISCOUNTS - 1))
+
+
+def _modified(n: np.ndarray) -> np.ndarray:
+    """Chen and Goodman's three discounts (their equation 26), as KenLM has them for text that is too small."""
+    three: Any = _FALLBACK["modified_kneser_ney"]
+    if n[1:4].all():
+        y = n[1] / (n[1] + 2 * n[2])
+        found = [c - (c + 1) * y * n[c + 1] / n[c] for c in (1, 2, 3)]
+        if all(0 <= d <= c for c, d in enumerate(found, start=1)):
+            three = found
+    return np.array([0.0, *three] + [three[2]] * (N_DISCOUNTS - 4))
+
+
+def _good_turing(n: np.ndarray) -> np.ndarray:
+    """Katz' discounts of counts up to the largest k <= 5 for which all are sound; 1/2 of every count where none is."""
+    for largest in range(_KATZ_LARGEST, 0, -1):
+        if not n[1 : largest + 2].all():
+            continue
+        common = (largest + 1) * n[largest + 1] / n[1]
+        c = np.arange(1, largest + 1)
+        adjusted = (c + 1) * n[c + 1] / n[c]
+        if common < 1:
+            ratio = (adjusted / c - common) / (1 - common)
+            if ((ratio > 0) & (ratio <= 1)).all():
+                return np.concatenate([[0.0], c * (1 - ratio), np.zeros(N_DISCOUNTS - 1 - largest)])
+    return _constant(0.5)
+
+
+def _words(counts: np.ndarray, discounts: np.ndarray, rule: Rule) -> np.ndarray:
+    """p(w): the lowest order, below which all tokens but `<s>` are equally likely."""
+    outcome = np.arange(len(counts)) != BEGIN_ID
+    counts = np.where(outcome, counts, 0)
+    taken = discounts[np.minimum(counts, N_DISCOUNTS - 1)]
+    mass = taken.sum() + rule.types * np.count_nonzero(counts) + rule.added
+    mass = rule.reserve if mass == 0 else mass
+    total = counts.sum() - taken.sum() + mass
+    prob = (counts - taken) / total
+    if rule.interpolated:
+        return prob + outcome * (mass / total / outcome.sum())
+    unseen = outcome & (counts == 0)
+    return prob + unseen * (mass / total / unseen.sum()) if unseen.any() else prob / prob.sum()
+
+
+def _continuation(counts: Counts, share: int) -> np.ndarray:
+    """Counts for Kneser-Ney: below the highest order, of how many words an n-gram is seen after.
+
+    An n-gram that begins with `<s>` has nothing before it, and keeps its count.
+    """
+    used = room(len(counts.counts), np.int64, share)
+    _count_suffixes(counts.suffix, counts.bounds[1], used)
+    used[BEGIN_ID] = 0
+    for n in range(2, counts.order + 1):
+        places = counts.of_sentence_starts(n)
+        used[places] = counts.counts[places]
+    used[counts.level(counts.order)] = counts.counts[counts.level(counts.order)]
+    return used
+
+
+def _forget_shorter(counts: Counts, prob: np.ndarray, backoff: np.ndarray, uniform: float) -> None:
+    """Add-k knows full contexts only, and those that begin with `<s>`: whatever is shorter is uniform."""
+    for n in range(1, counts.order):
+        own = counts.of_sentence_starts(n)
+        for places in (slice(counts.bounds[n - 1], own.start), slice(own.stop, counts.bounds[n])):
+            prob[places] = uniform
+            if n < counts.order - 1:
+                backoff[places] = 1.0
+    if counts.order > 1:
+        prob[BEGIN_ID] = 0.0
+
+
+@njit(cache=True)
+def _count_suffixes(suffix: Any, n_words: int, out: Any) -> None:
+    for i in range(n_words, suffix.shape[0]):
+        out[suffix[i]] += 1
+
+
+@njit(cache=True)
+def _contexts(
+    first, last, start, counts, suffix, discounts, interpolated, types, added, reserve, n_outcomes, prob, backoff
+):  # fmt: skip
+    """The rule of the module for the contexts `first` to `last`, whose shorter contexts are done."""
+    for h in range(first, last):
+        a, b = start[h], start[h + 1]
+        total, taken, n_seen, lower = 0.0, 0.0, 0, 0.0
+        for i in range(a, b):
+            total += counts[i]
+            taken += discounts[min(counts[i], N_DISCOUNTS - 1)]
+            if counts[i] > 0:
+                n_seen += 1
+                lower += prob[suffix[i]] if added == 0 else 1 / n_outcomes
+        mass = taken + types * n_seen + added
+        if mass == 0 and reserve > 0:
+            mass = reserve
+        total += mass - taken
+        if total == 0:  # no word was seen here
+            backoff[h] = 1.0
+            for i in range(a, b):
+                prob[i] = prob[suffix[i]]
+            continue
+        weight, scale = mass / total, 1 / total
+        if not interpolated:
+            if n_seen >= n_outcomes or lower >= 1.0:  # nothing is left to back off to
+                weight, scale = 0.0, 1 / (total - mass)
+            else:
+                weight /= 1 - lower
+        backoff[h] = weight
+        for i in range(a, b):
+            below = prob[suffix[i]] if added == 0 else 1 / n_outcomes
+            prob[i] = (counts[i] - discounts[min(counts[i], N_DISCOUNTS - 1)]) * scale
+            if interpolated or counts[i] == 0:
+                prob[i] += weight * below

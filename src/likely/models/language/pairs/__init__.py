@@ -1,0 +1,1 @@
+"""Sequences, or labels, from sequences."""

@@ -1,0 +1,1 @@
+"""Recurrent cells along text."""

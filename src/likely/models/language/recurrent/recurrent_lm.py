@@ -1,0 +1,308 @@
+"""Recurrent language model: p(w_1 ... w_n </s>) = Π p(w_t | h_t), h_t = cell(h_{t-1}, w_{t-1}), p a softmax.
+
+Mikolov et al. (2010); Zaremba, Sutskever and Vinyals (2014). Trained by truncated backpropagation along streams of
+text; every sentence begins from a state of zeros, so its evidence depends on nothing else. Cost: a token takes about
+6 x (weights of the cells + V h) floating-point operations to learn; with noise contrast k h in place of V h.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from likely.contract.model import FitRun
+from likely.contract.sequence_model import SequenceModel
+from likely.datasets import Encoded
+from likely.datasets.text.vocabulary import BEGIN_ID, END_ID
+from likely.models.language.recurrent.generation import Choice, generate
+from likely.models.language.recurrent.network import LanguageNetwork
+from likely.montecarlo.alias import AliasTable, alias_table
+from likely.nets.recurrent import CELLS, SQUASHINGS
+from likely.objectives.next_token import NOTHING, Stream, next_token, token_loss
+from likely.runtime import use_compilation_cache
+from likely.storage.modules import restore_module, save_module
+from likely.training import TrainingConfig, train
+from likely.training.optimisers import SCHEDULES
+
+_AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
+_NEVER = -1e4  # log-odds of <s> as a next token
+_SCORED, _BLOCK = 1024, 128  # tokens read together; of them so many whose scores of all V words are alive at a time
+_SHORTEST = 16  # sentences are padded to this times a power of two
+
+use_compilation_cache()
+
+
+class RecurrentLM(SequenceModel):
+    """Language model with recurrent cells.
+
+    Parameters
+    ----------
+    layers : sizes of the cells, the lowest first.
+    cell : "lstm", "gru", "peephole" (an LSTM whose gates see the memory) or "rnn".
+    squashing : of an LSTM's input, "tanh" or "sigmoid".
+    n_embedding : size of the embeddings; None takes that of the top cell.
+    tied : the embeddings are the output weights too (Press and Wolf, 2017); then `n_embedding` is the top's size.
+    dropout : share of cells of embeddings and outputs that are left out while learning.
+    output : "softmax", or "nce": learned by noise contrast against the unigram distribution with `n_noise` words; its
+        evidence is normalised all the same.
+    length : tokens that gradients go back. n_streams : stretches of text in a batch.
+    n_epochs, learning_rate, schedule, gradient_clip, weight_decay, averaging, patience, validate_every : see
+        `likely.training.TrainingConfig`; the optimiser is Adam.
+    min_count, max_vocabulary : which tokens are known, where `fit` is given no vocabulary.
+    memory_budget : bytes of text that are held in memory.
+    random_state : seed.
+
+    Examples
+    --------
+    >>> model = RecurrentLM((16,), n_epochs=60, length=4, n_streams=2, learning_rate=0.03, random_state=0)
+    >>> model = model.fit(["a b c", "a b d"] * 4)
+    >>> round(float(model.perplexity(["a b c", "a b d"])), 1)      # two equally likely sentences of 4 tokens: 2^(1/4)
+    1.2
+    >>> model.sample(1, random_state=0)[0].startswith("a b")
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "layers": [tuple, list],
+        "cell": [StrOptions(set(CELLS))],
+        "squashing": [StrOptions(set(SQUASHINGS))],
+        "n_embedding": [_AT_LEAST_ONE, None],
+        "tied": ["boolean"],
+        "dropout": [Interval(Real, 0, 1, closed="left")],
+        "output": [StrOptions({"softmax", "nce"})],
+        "n_noise": [_AT_LEAST_ONE],
+        "length": [_AT_LEAST_ONE],
+        "n_streams": [_AT_LEAST_ONE],
+        "n_epochs": [_AT_LEAST_ONE],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "schedule": [StrOptions(set(SCHEDULES))],
+        "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "averaging": [Interval(Real, 0, 1, closed="right"), None],
+        "patience": [_AT_LEAST_ONE, None],
+        "validate_every": [_AT_LEAST_ONE],
+        "min_count": [_AT_LEAST_ONE],
+        "max_vocabulary": [_AT_LEAST_ONE, None],
+        "memory_budget": [_AT_LEAST_ONE],
+        "random_state": ["random_state"],
+    }
+    _resumable = True
+    _why_not: ClassVar[dict[str, str]] = {
+        "condition": "what stands before a gap is summed up in a state that knows nothing of what stands after it",
+        "impute": "what stands before a gap is summed up in a state that knows nothing of what stands after it",
+    }
+
+    def __init__(
+        self,
+        layers: Any = (200,),
+        *,
+        cell: str = "lstm",
+        squashing: str = "tanh",
+        n_embedding: int | None = None,
+        tied: bool = False,
+        dropout: float = 0.0,
+        output: str = "softmax",
+        n_noise: int = 100,
+        length: int = 35,
+        n_streams: int = 20,
+        n_epochs: int = 20,
+        learning_rate: float = 2e-3,
+        schedule: str = "cosine",
+        gradient_clip: float | None = 1.0,
+        weight_decay: float = 0.0,
+        averaging: float | None = None,
+        patience: int | None = None,
+        validate_every: int = 1,
+        min_count: int = 1,
+        max_vocabulary: int | None = None,
+        memory_budget: int = 1 << 30,
+        random_state: Any = None,
+    ):
+        self.layers = layers
+        self.cell = cell
+        self.squashing = squashing
+        self.n_embedding = n_embedding
+        self.tied = tied
+        self.dropout = dropout
+        self.output = output
+        self.n_noise = n_noise
+        self.length = length
+        self.n_streams = n_streams
+        self.n_epochs = n_epochs
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.gradient_clip = gradient_clip
+        self.weight_decay = weight_decay
+        self.averaging = averaging
+        self.patience = patience
+        self.validate_every = validate_every
+        self.min_count = min_count
+        self.max_vocabulary = max_vocabulary
+        self.memory_budget = memory_budget
+        self.random_state = random_state
+
+    def generate(
+        self,
+        n: int = 1,
+        *,
+        prompt: Any = None,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        max_length: int = 100,
+        random_state: int | None = None,
+    ) -> list[Any]:
+        """N sentences, as `sample` gives them, but from a sharpened distribution of each next token.
+
+        Parameters
+        ----------
+        temperature : scores are divided by it; below 1 likely tokens become likelier.
+        top_k : only so many of the likeliest tokens. top_p : only the likeliest that together have this probability
+            ("nucleus"; Holtzman et al., 2020).
+        """
+        choice, start = Choice(temperature, top_k, top_p).checked(), self._prompted(n, prompt)
+        drawn = generate(self._stream("sample", random_state), self.params_, n, start, max_length, choice)
+        return [self._spelled([*start, *ids]) for ids in drawn]
+
+    # ------------------------------------------------------------------- hooks
+    def _fit(self, encoded: Encoded, seed: int, run: FitRun) -> LanguageNetwork:
+        self._check(encoded)
+        key, train_key = jax.random.split(jax.random.key(seed))
+        unigram = _unigram(encoded)
+        module = _with_bias(eqx.filter_jit(self._network)(key, len(encoded.vocabulary.tokens)), unigram.log_prob)
+        n_streams = min(self.n_streams, max(1, len(encoded.tokens) // self.length))
+        noise = None if self.output == "softmax" else jax.tree.map(jnp.asarray, unigram)
+        names = (
+            "n_epochs",
+            "learning_rate",
+            "schedule",
+            "gradient_clip",
+            "weight_decay",
+            "averaging",
+            "validate_every",
+        )
+        has_valid = run.valid is not None
+        result = train(
+            module,
+            partial(next_token, start=BEGIN_ID, dropout=self.dropout, noise=noise, n_noise=self.n_noise),
+            stretched(encoded, n_streams, self.length),
+            config=TrainingConfig(
+                optimizer="adam",
+                batch_size=n_streams,
+                shuffle=False,
+                patience=self.patience if has_valid else None,
+                **{name: getattr(self, name) for name in names},
+            ),
+            key=train_key,
+            state=Stream(module.first(n_streams)),
+            validate=partial(token_loss, start=BEGIN_ID) if has_valid else None,
+            valid_rows=stretched(run.valid, n_streams, self.length) if has_valid else None,  # type: ignore[arg-type]
+            checkpoint=run.checkpoint,
+            resume=run.resume,
+        )
+        self.history_ = result.history
+        return result.module
+
+    def _token_scores(self, encoded: Encoded) -> np.ndarray:
+        out = np.full(len(encoded.tokens), np.nan)
+        lengths = np.diff(encoded.offsets)
+        holed = np.zeros(len(encoded), bool)
+        holed[np.searchsorted(encoded.offsets, encoded.gaps, side="right") - 1] = True
+        room = _SHORTEST * 2 ** np.ceil(np.log2(np.maximum(lengths / _SHORTEST, 1))).astype(int)
+        for size in np.unique(room):
+            chosen = np.flatnonzero((room == size) & ~holed)
+            together = max(1, _SCORED // int(size))
+            for start in range(0, len(chosen), together):
+                self._score_some(encoded, chosen[start : start + together], together, int(size), out)
+        return out
+
+    def _score_some(self, encoded: Encoded, which: np.ndarray, n: int, size: int, out: np.ndarray) -> None:
+        tokens = np.full((n, size + 1), END_ID, np.int32)
+        tokens[:, 0] = BEGIN_ID
+        for place, number in enumerate(which):
+            sentence = encoded[number]
+            tokens[place, 1 : len(sentence) + 1] = sentence
+        scores = np.asarray(_log_probs(self.params_, jnp.asarray(tokens)), np.float64)
+        for place, number in enumerate(which):
+            begin, end = encoded.offsets[number], encoded.offsets[number + 1]
+            out[begin:end] = scores[place, : end - begin]
+
+    def _sample(self, seed: int, n: int, prompt: list[int], max_length: int) -> list[list[int]]:
+        return generate(seed, self.params_, n, prompt, max_length, Choice())
+
+    def _describe(self) -> str:
+        return f"{self.cell.upper()} {'-'.join(map(str, self.layers))}"
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return save_module(self.params_)
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> LanguageNetwork:
+        n_tokens = len(self.vocabulary_.tokens)
+        return restore_module(jax.eval_shape(lambda key: self._network(key, n_tokens), jax.random.key(0)), arrays)
+
+    def _network(self, key: jax.Array, n_tokens: int) -> LanguageNetwork:
+        sizes = tuple(int(size) for size in self.layers)
+        width = self.n_embedding or sizes[-1]
+        return LanguageNetwork.build(
+            key, n_tokens, width, sizes, kind=self.cell, squashing=self.squashing, tied=self.tied
+        )
+
+    def _check(self, encoded: Encoded) -> None:
+        if not self.layers or not all(isinstance(n, int | np.integer) and n >= 1 for n in self.layers):
+            raise ValueError(f"`layers` must hold sizes of cells, whole numbers of at least 1, got {self.layers!r}.")
+        if self.tied and self.n_embedding not in (None, self.layers[-1]):
+            raise ValueError(
+                f"with `tied` embeddings have the top's size, {self.layers[-1]}, got n_embedding={self.n_embedding}."
+            )
+        if len(encoded.gaps):
+            raise ValueError("the text has gaps (None), and a recurrent network needs every token to go on: drop them.")
+
+
+@eqx.filter_jit
+def _log_probs(module: LanguageNetwork, tokens: jax.Array) -> jax.Array:
+    """Log p of every token but the first of each row, block by block, so that scores of all words stay in the cache."""
+    outputs, _ = module.unroll(tokens[:, :-1], module.first(len(tokens)))
+    parts = outputs.reshape(-1, _BLOCK, outputs.shape[-1]), tokens[:, 1:].reshape(-1, _BLOCK)
+    return lax.map(lambda part: module.log_probs(*part), parts).reshape(len(tokens), -1)
+
+
+def stretched(encoded: Encoded, n_streams: int, length: int) -> np.ndarray:
+    """Rows (n_stretches x n_streams, 2 length): the inputs of a stretch, then its targets, stretch after stretch.
+
+    The text is cut into streams side by side, and each stream into stretches. What is missing at the end are targets
+    that are not there.
+    """
+    tokens = np.asarray(encoded.tokens)
+    inputs = np.empty_like(tokens)
+    inputs[1:], inputs[encoded.offsets[:-1]] = tokens[:-1], BEGIN_ID
+    n_stretches = -(-len(tokens) // (n_streams * length))
+    room = n_streams * n_stretches * length
+    parts = []
+    for part, filler in ((inputs, END_ID), (tokens, NOTHING)):
+        padded = np.full(room, filler, np.float32)
+        padded[: len(part)] = part
+        parts.append(padded.reshape(n_streams, n_stretches, length))
+    rows = np.concatenate(parts, axis=2)
+    return np.ascontiguousarray(rows.swapaxes(0, 1)).reshape(n_stretches * n_streams, 2 * length)
+
+
+def _with_bias(module: LanguageNetwork, log_shares: np.ndarray) -> LanguageNetwork:
+    """The network with words as frequent as in the text from the start, and <s> never."""
+    bias = jnp.asarray(np.maximum(log_shares, _NEVER), module.bias.dtype)
+    return eqx.tree_at(lambda m: m.bias, module, bias)
+
+
+def _unigram(encoded: Encoded) -> AliasTable:
+    """Tokens by their frequencies; every one but <s> is possible."""
+    counts = np.bincount(np.asarray(encoded.tokens), minlength=len(encoded.vocabulary.tokens)).astype(np.float64)
+    counts = np.maximum(counts, 0.5)
+    counts[BEGIN_ID] = 0.0
+    return alias_table(counts)

@@ -1,0 +1,1 @@
+"""Generators that learn against a critic."""

@@ -1,0 +1,1 @@
+"""Invertible maps of noise, with an exact density."""

@@ -1,0 +1,1 @@
+"""Linear codes: factor analysis, probabilistic PCA, the linear autoencoder."""

@@ -1,0 +1,233 @@
+"""Maximum likelihood for x = W h + b + e by EM on sufficient statistics.
+
+Complete rows enter as their number, mean and covariance, once, so that an iteration costs the same however many there
+are; a row with holes has a posterior precision of its own and enters as it is. Rubin and Thayer (1982); parameter
+expansion by Liu, Rubin and Wu (1998). Cost of an iteration: O(d² k), plus O(d k²) for each row with holes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from likely.models.latent.linear.linear_gaussian import LinearGaussianParams, canonical, log_prob, posterior
+from likely.objectives.em import EMResult, run_em
+from likely.runtime import BLOCK_ROWS, float_dtype
+from likely.schema import blocks
+
+
+class Moments(eqx.Module):
+    """What complete rows say: their number, mean, and covariance about that mean."""
+
+    n_rows: Float[Array, ""]
+    mean: Float[Array, " d"]
+    covariance: Float[Array, "d d"]
+
+
+class Incomplete(eqx.Module):
+    """Rows with holes in blocks: zeros where unobserved; padding rows have weight 0 and nothing observed."""
+
+    x: Float[Array, "blocks n d"]
+    observed: Bool[Array, "blocks n d"]
+    weight: Float[Array, "blocks n"]
+
+
+class Rows(eqx.Module):
+    """All that EM needs of a table, and the least noise variance it may give."""
+
+    complete: Moments | None
+    incomplete: Incomplete | None
+    min_noise: Float[Array, ""]
+
+
+class Totals(eqx.Module):
+    """Expected statistics summed over rows, with u = (h, 1) the code and a constant."""
+
+    log_likelihood: Float[Array, ""]
+    n_rows: Float[Array, ""]
+    codes: Float[Array, "q q"]  # Σ E[u uᵀ] over all rows
+    codes_seen: Float[Array, "m q q"]  # Σ E[u uᵀ] over the rows that have the column; m = d, or 1 if all have all
+    cross: Float[Array, "d q"]  # Σ x E[u]ᵀ
+    squares: Float[Array, " d"]  # Σ x²
+    counts: Float[Array, " d"]
+
+
+def fit_by_em(
+    step: Callable[[LinearGaussianParams, Any], tuple[LinearGaussianParams, Array]],
+    params: LinearGaussianParams,
+    data: Any,
+    *,
+    max_iter: int,
+    tol: float,
+) -> EMResult:
+    """Run EM to its end and give the parameters their standing rotation; call inside `careful`."""
+    result = run_em(step, params, data, max_iter=max_iter, tol=tol)
+    return result._replace(params=eqx.filter_jit(canonical)(result.params))
+
+
+@contextmanager
+def careful() -> Iterator[None]:
+    """EM in float64 and on one BLAS thread.
+
+    Columns that nearly determine each other leave differences of moments that float32's seven digits do not hold, and
+    since the statistics do not grow with the rows, float64 is cheap. Threads of BLAS lose more time waiting for each
+    other at k×k eigenproblems than they save, and their number would change the last bits.
+    """
+    with jax.enable_x64(True), threadpool_limits(1, "blas"):
+        yield
+
+
+def to_working_precision(params: LinearGaussianParams) -> LinearGaussianParams:
+    """Parameters in the precision that models compute in; call outside `careful`."""
+    return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf), float_dtype()), params)
+
+
+def moments(rows: np.ndarray) -> Moments:
+    """Number, mean and covariance of rows, in float64, by blocks so that a memory map is never held whole.
+
+    A hole counts as its column's mean: with holes these are not the rows' moments but a place to start from.
+    """
+    n, d = rows.shape
+    total, count, products = np.zeros(d), np.zeros(d), np.zeros((d, d))
+    for _, block in blocks(rows):
+        total += np.nansum(block, axis=0, dtype=np.float64)
+        count += len(block) - np.isnan(block).sum(axis=0)
+    mean = total / np.maximum(count, 1)
+    for _, block in blocks(rows):
+        centred = block - mean
+        np.copyto(centred, 0.0, where=np.isnan(centred))
+        products += centred.T @ centred
+    return Moments(*_arrays(float(n), mean, products / n))
+
+
+def prepare(rows: np.ndarray, min_noise: float) -> Rows:
+    """Complete rows as moments, the others as they are."""
+    holed = np.isnan(rows).any(axis=1)
+    complete = None if holed.all() else moments(rows if not holed.any() else rows[~holed])
+    return Rows(complete, in_blocks(rows[holed]) if holed.any() else None, *_arrays(min_noise))
+
+
+def in_blocks(rows: np.ndarray) -> Incomplete:
+    """Rows, with or without holes, in padded blocks."""
+    n, d = rows.shape
+    n_blocks = -(-n // BLOCK_ROWS)
+    padded = np.full((n_blocks * BLOCK_ROWS, d), np.nan)
+    padded[:n] = rows
+    weight = (np.arange(len(padded)) < n).astype(np.float64).reshape(n_blocks, BLOCK_ROWS)
+    x = padded.reshape(n_blocks, BLOCK_ROWS, d)
+    return Incomplete(*_arrays(np.nan_to_num(x, nan=0.0), ~np.isnan(x), weight))
+
+
+def _arrays(*values: Any) -> tuple[Array, ...]:
+    """Values as float64 or boolean arrays of NumPy; they become JAX's, and stay float64, inside `careful`."""
+    return tuple(np.asarray(value) for value in values)  # type: ignore[misc]
+
+
+def em_step(params: LinearGaussianParams, rows: Rows) -> tuple[LinearGaussianParams, Float[Array, ""]]:
+    """One step of parameter-expanded EM, and the mean log-likelihood before it.
+
+    The noise is kept at least `rows.min_noise`: the constrained maximum of the same function, so that the likelihood
+    still never falls. A scalar noise stays scalar.
+    """
+    parts = []
+    if rows.complete is not None:
+        parts.append(expect_complete(params, rows.complete))
+    if rows.incomplete is not None:
+        parts.append(expect_incomplete(params, rows.incomplete))
+    totals = parts[0] if len(parts) == 1 else jax.tree.map(jnp.add, *parts)
+    return maximise(params, totals, rows.min_noise), totals.log_likelihood / totals.n_rows
+
+
+def expect_complete(params: LinearGaussianParams, given: Moments) -> Totals:
+    """E-step from moments: every sum over rows is linear in the mean and the second moment."""
+    d, n = len(params.offset), given.n_rows
+    shift = (given.mean - params.offset)[None, :]
+    about_offset = given.covariance + shift.T @ shift
+    code = posterior(params, given.mean[None, :])
+    cov = code.root[0] @ code.root[0].T
+    gain = cov @ (params.loadings / params.noise_of_columns[:, None]).T  # E[h | x] = gain (x - b)
+    mean_code = code.mean[0]
+    second = cov + gain @ about_offset @ gain.T
+    codes = n * _with_constant(second, mean_code)
+    cross = about_offset @ gain.T + jnp.outer(params.offset, mean_code)
+    quadratic = _trace_of_ratio(params, about_offset, gain)
+    log_det = jnp.log(params.noise_of_columns).sum() - 2 * jnp.log(jnp.diag(code.root[0])).sum()
+    return Totals(
+        log_likelihood=-0.5 * n * (quadratic + log_det + d * math.log(2 * math.pi)),
+        n_rows=n,
+        codes=codes,
+        codes_seen=codes[None],
+        cross=n * jnp.concatenate([cross, given.mean[:, None]], axis=1),
+        squares=n * (jnp.diag(given.covariance) + given.mean**2),
+        counts=jnp.full((d,), n),
+    )
+
+
+def expect_incomplete(params: LinearGaussianParams, given: Incomplete) -> Totals:
+    """E-step row by row, a block at a time."""
+    d, q = params.loadings.shape[0], params.loadings.shape[1] + 1
+
+    def block(total: Totals, part: tuple[Array, Array, Array]) -> tuple[Totals, None]:
+        x, observed, weight = part
+        code = posterior(params, x, observed)
+        u = jnp.concatenate([code.mean, jnp.ones_like(code.mean[:, :1])], axis=1)
+        second = u[:, :, None] * u[:, None, :]
+        second = second.at[:, :-1, :-1].add(code.root @ jnp.swapaxes(code.root, 1, 2))
+        seen = observed.astype(x.dtype)  # padding has nothing observed, so these sums need no weight
+        own = Totals(
+            log_likelihood=weight @ log_prob(params, x, observed, code),
+            n_rows=weight.sum(),
+            codes=jnp.einsum("n,nij->ij", weight, second),
+            codes_seen=(seen.T @ second.reshape(-1, q * q)).reshape(-1, q, q),
+            cross=x.T @ u,
+            squares=(x**2).sum(axis=0),
+            counts=seen.sum(axis=0),
+        )
+        return jax.tree.map(jnp.add, total, own), None
+
+    shapes = Totals((), (), (q, q), (d, q, q), (d, q), (d,), (d,))  # type: ignore[arg-type]
+    start = jax.tree.map(lambda shape: jnp.zeros(shape, given.x.dtype), shapes, is_leaf=lambda s: isinstance(s, tuple))
+    return lax.scan(block, start, (given.x, given.observed, given.weight))[0]
+
+
+def maximise(params: LinearGaussianParams, totals: Totals, min_noise: Array) -> LinearGaussianParams:
+    """M-step: each column's regression on the code, its noise, then the expanded code put back to N(0, I)."""
+    if totals.codes_seen.shape[0] == 1:
+        weights = jnp.linalg.solve(totals.codes_seen[0], totals.cross.T).T
+    else:
+        weights = jnp.linalg.solve(totals.codes_seen, totals.cross[:, :, None])[:, :, 0]
+    residual = totals.squares - (weights * totals.cross).sum(axis=1)
+    noise = residual.sum() / totals.counts.sum() if params.noise.ndim == 0 else residual / totals.counts
+    second = totals.codes / totals.n_rows
+    mean_code = second[-1, :-1]
+    root = jnp.linalg.cholesky(second[:-1, :-1] - jnp.outer(mean_code, mean_code))
+    loadings, offset = weights[:, :-1], weights[:, -1]
+    return LinearGaussianParams(loadings @ root, offset + loadings @ mean_code, jnp.maximum(noise, min_noise))
+
+
+def mean_log_prob(params: LinearGaussianParams, given: Moments) -> Float[Array, ""]:
+    """Mean log-likelihood of complete rows from their moments."""
+    return expect_complete(params, given).log_likelihood / given.n_rows
+
+
+def _with_constant(second: Array, mean: Array) -> Array:
+    """E[u uᵀ] of u = (h, 1) from the moments of h."""
+    top = jnp.concatenate([second, mean[:, None]], axis=1)
+    return jnp.concatenate([top, jnp.append(mean, 1.0)[None, :]], axis=0)
+
+
+def _trace_of_ratio(params: LinearGaussianParams, second: Array, gain: Array) -> Array:
+    """tr (W Wᵀ + Ψ)⁻¹ S, by (W Wᵀ + Ψ)⁻¹ = Ψ⁻¹ (I - W gain)."""
+    noise = params.noise_of_columns
+    explained = (params.loadings * (second @ gain.T)).sum(axis=1)
+    return ((jnp.diag(second) - explained) / noise).sum()

@@ -1,0 +1,232 @@
+"""Expectation-maximisation for mixtures, over blocks of rows, from k-means++ seeds (Arthur and Vassilvitskii, 2007).
+
+A conjugate prior makes each M-step a posterior mode; the penalised likelihood never falls. With variances going to zero
+it becomes K-means.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float
+
+from likely.columns import Columns
+from likely.models.latent.mixture import gaussian_block
+from likely.models.latent.mixture.components import Layout, MixtureParams, log_joint, part
+from likely.models.latent.mixture.gaussian_block import GaussianBlock, Moments
+
+_SEEDING_ROWS = 20  # rows looked at for each seed of k-means++
+
+
+class Prior(eqx.Module):
+    """A conjugate prior that keeps components from closing in on single rows.
+
+    Discrete columns: `strength` rows that hold the column's overall mean. Real columns: a `ridge` that raises every
+    sum of squares.
+    """
+
+    mean: Any  # (F,), or None when every column is joint
+    strength: float | Array
+    ridge: float | Array
+
+
+class Blocks(NamedTuple):
+    """Rows in equal blocks, the last one padded with weight 0."""
+
+    x: Float[Array, "b m d"]
+    observed: Bool[Array, "b m d"] | None
+    weight: Float[Array, "b m"]
+
+
+class Sums(NamedTuple):
+    """What the M-step needs, summed over rows."""
+
+    counts: Float[Array, " k"]
+    statistics: Any  # (k, F), or None when every column is joint
+    seen: Float[Array, "k f"] | None  # responsibility of the rows that have each column
+    moments: Moments | None
+    log_likelihood: Array
+
+
+def em_step(params: MixtureParams, data: tuple[Blocks, Prior], *, layout: Layout) -> tuple[MixtureParams, Array]:
+    """One EM iteration over blocks of rows; also the mean penalised log-likelihood of the params given."""
+    blocks, prior = data
+    sums = _summed(lambda block: _sums(params, *block, layout), blocks)
+    best = _maximise(params, sums, prior, layout)
+    if params.gaussian is not None and best.gaussian is not None:
+        params = eqx.tree_at(lambda p: p.gaussian, params, params.gaussian.after(best.gaussian.scale_tril))
+    return best, (sums.log_likelihood + log_prior(params, prior, layout)) / blocks.weight.sum()
+
+
+def log_prior(params: MixtureParams, prior: Prior, layout: Layout) -> Array:
+    """Log of the conjugate prior at the parameters, up to a constant."""
+    total = jnp.zeros((), params.log_weights.dtype)
+    if params.eta is not None:
+        factored = layout.factored
+        is_real = _is_real(factored)[None, :]
+        linear = jnp.where(factored.spread(is_real), 0, params.eta * prior.mean[None, :]).sum()
+        normaliser = jnp.where(is_real, 0, factored.log_partition(params.eta)).sum()
+        precisions = jnp.where(factored.is_quadratic[None, :], -2 * params.eta, 0).sum()
+        total = total + prior.strength * (linear - normaliser) - 0.5 * prior.ridge * precisions
+    if params.gaussian is not None:
+        total = total + gaussian_block.log_prior(params.gaussian, prior.ridge)
+    return total
+
+
+def _is_real(columns: Columns) -> np.ndarray:
+    return np.array([kind == "real" for kind in columns.kinds])
+
+
+def _sums(params: MixtureParams, x: Array, observed: Array | None, weight: Array, layout: Layout) -> Sums:
+    table = log_joint(params, x, observed, layout)
+    log_rows = jax.nn.logsumexp(table, axis=-1, keepdims=True)
+    shares = jnp.exp(table - log_rows) * weight[:, None]
+    statistics = seen = moments = None
+    if layout.factored is not None:
+        cells, present = part(x, observed, layout.factored_places)
+        statistics = shares.T @ layout.factored.statistics(cells, present)
+        seen = None if present is None else shares.T @ present.astype(x.dtype)
+    if params.gaussian is not None:
+        moments = gaussian_block.moments(params.gaussian, *part(x, observed, layout.joint_places), shares)
+    return Sums(shares.sum(0), statistics, seen, moments, weight @ log_rows[:, 0])
+
+
+def _summed(function: Callable[[Blocks], Any], blocks: Blocks) -> Any:
+    """Sum of a function of each block."""
+    shapes = jax.eval_shape(function, jax.tree.map(lambda a: a[0], blocks))
+    zeros = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)
+    return lax.scan(lambda total, block: (jax.tree.map(jnp.add, total, function(block)), None), zeros, blocks)[0]
+
+
+def _maximise(params: MixtureParams, sums: Sums, prior: Prior, layout: Layout) -> MixtureParams:
+    counts = jnp.maximum(sums.counts, jnp.finfo(sums.counts.dtype).tiny ** 0.5)
+    log_weights = jnp.log(counts / counts.sum())
+    eta = gaussian = None
+    if sums.statistics is not None:
+        eta = _natural(sums, counts, prior, layout)
+    if params.gaussian is not None and sums.moments is not None:
+        gaussian = gaussian_block.update(params.gaussian, sums.moments, counts, prior.ridge)
+    return MixtureParams(log_weights, eta, gaussian)
+
+
+def _natural(sums: Sums, counts: Array, prior: Prior, layout: Layout) -> Array:
+    """Natural parameters of the factored columns at the posterior mode."""
+    columns = layout.factored
+    seen = counts[:, None] if sums.seen is None else columns.spread(sums.seen)
+    seen = jnp.maximum(seen, jnp.finfo(counts.dtype).tiny ** 0.5)
+    real = columns.spread(_is_real(columns))[None, :]
+    smooth = (sums.statistics + prior.strength * prior.mean[None, :]) / (seen + prior.strength)
+    raised = (sums.statistics + jnp.where(columns.is_quadratic, prior.ridge, 0)[None, :]) / seen
+    mean = jnp.where(real, raised, smooth)
+    if layout.spherical and real.any():
+        mean = _pool_variances(mean, seen, columns)
+    return columns.natural(mean, floor=1e-7)
+
+
+def _pool_variances(mean: Array, seen: Array, columns: Columns) -> Array:
+    """One variance for all real columns of a component."""
+    quadratic = np.flatnonzero(columns.is_quadratic)
+    location = mean[:, np.flatnonzero(columns.is_location)]
+    weights = jnp.broadcast_to(seen, mean.shape)[:, quadratic]
+    variances = mean[:, quadratic] - location**2
+    pooled = (weights * variances).sum(-1, keepdims=True) / weights.sum(-1, keepdims=True)
+    return mean.at[:, quadratic].set(location**2 + pooled)
+
+
+def blocks_of(rows: np.ndarray, layout: Layout, k: int) -> Blocks:
+    """Rows as blocks, small ones where a row costs K r² numbers."""
+    missing = np.isnan(rows).any()
+    cost = max(rows.shape[1], k * max(1, len(layout.joint_places)) ** (2 if missing else 1))
+    size = min(len(rows), max(16, min(512, (1 << 23) // cost)))  # 512 rows stay in the cache between the two products
+    n_blocks = math.ceil(len(rows) / size)
+    padded = np.zeros((n_blocks * size, rows.shape[1]), rows.dtype)
+    padded[: len(rows)] = rows
+    weight = (np.arange(n_blocks * size) < len(rows)).astype(rows.dtype)
+    shape = (n_blocks, size, rows.shape[1])
+    observed = jnp.asarray(~np.isnan(padded).reshape(shape)) if missing else None
+    x = jnp.asarray((np.nan_to_num(padded) if missing else padded).reshape(shape))
+    return Blocks(x, observed, jnp.asarray(weight.reshape(n_blocks, size)))
+
+
+def prior_of(blocks: Blocks, layout: Layout, strength: float, ridge: float) -> Prior:
+    """The prior centred on the overall column means."""
+    dtype = blocks.x.dtype
+    mean = None if layout.factored is None else _overall_mean(blocks, layout)
+    return Prior(mean, jnp.asarray(strength, dtype), jnp.asarray(ridge, dtype))
+
+
+@eqx.filter_jit
+def _overall_mean(blocks: Blocks, layout: Layout) -> Array:
+    """Mean statistics of the factored columns, moved off the edges by a tenth of a row of ignorance."""
+    columns = layout.factored
+
+    def sums(block: Blocks) -> tuple[Array, Array]:
+        cells, present = part(block.x, block.observed, layout.factored_places)
+        seen = jnp.ones_like(cells) if present is None else present.astype(cells.dtype)
+        return block.weight @ columns.statistics(cells, present), block.weight @ seen
+
+    total, seen = _summed(sums, blocks)
+    return (total + 0.1 * columns.ignorance.astype(total.dtype)) / (columns.spread(seen) + 0.1)
+
+
+def seeded(key: Array, rows: np.ndarray, prior: Prior, layout: Layout, k: int) -> MixtureParams:
+    """Components around k rows that k-means++ picks, each half-way between its row and the overall mean."""
+    pick_key, seed_key = jax.random.split(key)
+    n_looked_at = min(len(rows), max(_SEEDING_ROWS * k, 1000))
+    pool = rows[np.asarray(jax.random.permutation(pick_key, len(rows))[:n_looked_at])]
+    x, observed = jnp.asarray(np.nan_to_num(pool)), jnp.asarray(~np.isnan(pool))
+    return _seeded_params(seed_key, x, observed, prior, layout, k)
+
+
+@eqx.filter_jit
+def _seeded_params(key: Array, x: Array, observed: Array, prior: Prior, layout: Layout, k: int) -> MixtureParams:
+    centres = _spread_out(key, layout.columns.statistics(x, observed), k, jnp.asarray(~layout.columns.is_quadratic))
+    eta = gaussian = None
+    if layout.factored is not None:
+        cells, present = part(x[centres], observed[centres], layout.factored_places)
+        own = jnp.where(
+            layout.factored.spread(present), layout.factored.statistics(cells, present), prior.mean[None, :]
+        )
+        eta = _seeded_eta(own, prior.mean, layout.factored)
+    if layout.joint_places:
+        cells, present = part(x[centres], observed[centres], layout.joint_places)
+        r = len(layout.joint_places)
+        shapes = jnp.broadcast_to(jnp.eye(r, dtype=x.dtype), (1 if layout.tied else k, r, r))
+        gaussian = GaussianBlock(jnp.where(present, cells, 0), shapes)
+    return MixtureParams(jnp.full(k, -math.log(k), x.dtype), eta, gaussian)
+
+
+def _seeded_eta(own: Array, overall: Array, columns: Columns) -> Array:
+    mean = 0.5 * own + 0.5 * overall[None, :]
+    linear, quadratic = np.flatnonzero(columns.is_location), np.flatnonzero(columns.is_quadratic)
+    if len(quadratic):  # real columns: at the row, with the overall variance (1 in standard units)
+        mean = mean.at[:, linear].set(own[:, linear])
+        mean = mean.at[:, quadratic].set(own[:, linear] ** 2 + 1)
+    return columns.natural(mean)
+
+
+def _spread_out(key: Array, features: Array, k: int, use: Array) -> Array:
+    """k-means++: k row numbers, each drawn with probability proportional to its squared distance from those before."""
+    features = jnp.where(use[None, :], features, 0)
+    first_key, *keys = jax.random.split(key, k) if k > 1 else [key]
+    squares = jnp.sum(features**2, axis=-1)
+
+    def distances(row):
+        return jnp.maximum(squares - 2 * features @ features[row] + squares[row], 0)
+
+    def pick(nearest, key):
+        row = jax.random.categorical(key, jnp.log(nearest + 1e-12))
+        return jnp.minimum(nearest, distances(row)), row
+
+    first = jax.random.randint(first_key, (), 0, len(features))
+    if k == 1:
+        return first[None]
+    _, others = lax.scan(pick, distances(first), jnp.stack(keys))
+    return jnp.concatenate([first[None], others])

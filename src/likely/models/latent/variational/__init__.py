@@ -1,0 +1,1 @@
+"""Autoencoders: with a bound on the likelihood, and plain."""

@@ -1,0 +1,1 @@
+"""Autoencoders whose latents are bits or categories."""

@@ -1,0 +1,283 @@
+"""Autoencoder with discrete latents: z ~ bits or categories, x | z ~ columns at decoder(z); q(z | x) by an encoder.
+
+One layer, p(z) independent units, or two, p(z) = p(upper) p(lower | upper). Mnih and Gregor (2014); Jang, Gu and Poole
+(2017). Learned by the evidence lower bound with any estimator of `likely.gradients`. Cost of a step: the networks'
+products at `n_samples` latents a row, forwards for score functions and also backwards for relaxations. The evidence is
+exact up to 16 latent bits, at 2^bits decoder passes for all rows together; else importance-weighted.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from numbers import Real
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.utils._param_validation import StrOptions
+
+from likely.columns import Columns
+from likely.contract.conditional import ConditionalParts
+from likely.contract.evidence import Evidence
+from likely.contract.model import FitRun
+from likely.gradients import ESTIMATORS, Estimator, make_estimator
+from likely.gradients.distributions import Discrete, Family
+from likely.gradients.relaxed import check_temperature
+from likely.models.latent.variational.column_means import starting_point
+from likely.models.latent.variational.discrete.network import (
+    MOST_BITS,
+    Design,
+    DiscreteAutoencoder,
+    codes,
+    decoded,
+    draw,
+    draw_new,
+    first_module,
+    log_prob,
+    weigh_rows,
+)
+from likely.models.latent.variational.variational import AT_LEAST_ONE, Variational, draws_of
+from likely.objectives.discrete_elbo import discrete_elbo_loss, negative_discrete_elbo
+from likely.runtime import by_blocks, float_dtype
+from likely.training import train
+
+MOST_ENUMERATED = 8  # bits: a training step passes 2^bits latents a row through the decoder
+SUITED = tuple(name for name, make in ESTIMATORS.items() if any(kind in (Discrete, Family) for kind in make().families))
+WITH_TEMPERATURE = ("gumbel_softmax", "rebar", "straight_through_gumbel")
+
+
+class DiscreteVAE(Variational):
+    """Variational autoencoder with Bernoulli or categorical latents.
+
+    Parameters
+    ----------
+    n_components : length of the code: the number of bits, or of categories in all.
+    n_categories : values of a latent. 2 makes bits; c > 2 makes n_components / c one-hot latents.
+    n_upper : length of a second, upper layer of latents of the same kind; 0 for one layer.
+    estimator : of the gradient: "score", "score_running_mean", "score_leave_one_out", "score_learned", "vimco",
+        "rebar", "gumbel_softmax", "straight_through", "straight_through_gumbel", "enumeration" (few bits).
+    temperature : of relaxed draws: a number, or a pair (first, last) between which it falls over the training; None is
+        the estimator's own, 0.5.
+    n_samples : latents a row and step.
+    hidden, activation : of the encoder; the decoder has the layers in reverse. () makes both linear.
+    n_epochs, batch_size, learning_rate, schedule, warmup_steps, weight_decay, averaging, gradient_clip, memory_budget :
+        see `TrainingConfig`; the optimiser is Adam.
+    patience, validate_every : early stopping, in epochs, when `fit` is given `valid` rows; the best epoch is kept.
+    n_importance : samples a row behind a `condition`, and an evidence that is not exact.
+    schema : what the columns are; None reads it off the data.
+    random_state : seed.
+
+    Notes
+    -----
+    Given a row, q takes all latents as independent, those of both layers. `transform` gives the means of the lower
+    ones.
+
+    Examples
+    --------
+    >>> import likely
+    >>> digits = likely.datasets.load("digits")
+    >>> model = likely.DiscreteVAE(6, hidden=(), n_epochs=5, random_state=0).fit(digits.train)
+    >>> model.evidence(digits.test).kind
+    'exact'
+    """
+
+    _parameter_constraints: ClassVar[dict] = Variational._parameter_constraints | {
+        "n_components": [AT_LEAST_ONE],
+        "n_categories": [AT_LEAST_ONE],
+        "n_upper": "no_validation",
+        "estimator": [StrOptions(set(ESTIMATORS))],
+        "temperature": "no_validation",
+        "n_samples": [AT_LEAST_ONE],
+    }
+    params_: DiscreteAutoencoder
+
+    def __init__(
+        self,
+        n_components: int = 32,
+        *,
+        n_categories: int = 2,
+        n_upper: int = 0,
+        estimator: str = "gumbel_softmax",
+        temperature: Any = None,
+        n_samples: int = 1,
+        hidden: Any = (200,),
+        activation: str = "gelu",
+        n_epochs: int = 200,
+        batch_size: int = 100,
+        learning_rate: float = 3e-3,
+        schedule: str = "cosine",
+        warmup_steps: int = 0,
+        weight_decay: float = 0.1,
+        averaging: float | None = None,
+        gradient_clip: float | None = None,
+        memory_budget: int = 2 << 30,
+        patience: int | None = None,
+        validate_every: int = 1,
+        n_importance: int = 256,
+        schema: Any = None,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.n_categories = n_categories
+        self.n_upper = n_upper
+        self.estimator = estimator
+        self.temperature = temperature
+        self.n_samples = n_samples
+        self.hidden = hidden
+        self.activation = activation
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.warmup_steps = warmup_steps
+        self.weight_decay = weight_decay
+        self.averaging = averaging
+        self.gradient_clip = gradient_clip
+        self.memory_budget = memory_budget
+        self.patience = patience
+        self.validate_every = validate_every
+        self.n_importance = n_importance
+        self.schema = schema
+        self.random_state = random_state
+
+    def _build(self):
+        return partial(first_module, self._design())
+
+    def _design(self) -> Design:
+        sizes = (int(self.n_components), int(self.n_categories), int(self.n_upper))
+        return Design(*sizes, self._sizes("hidden"), self.activation, getattr(self, "reads_holes_", False))
+
+    @property
+    def n_latent_bits_(self) -> float:
+        """log2 of the number of configurations of the latents."""
+        return math.log2(self.n_categories) * (self.n_components + self.n_upper) / self._per_unit()
+
+    def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> DiscreteAutoencoder:
+        self._check_sizes()
+        self._warn_of_many(self.n_components, "n_components")
+        n_steps = self.n_epochs * math.ceil(len(rows) / self.batch_size)
+        estimator = self._estimator(n_steps)
+        self.reads_holes_ = bool(np.isnan(rows).any())
+        init_key, state_key, train_key = jax.random.split(key, 3)
+        module = self._first_module(rows, init_key)
+        result = train(
+            module,
+            partial(negative_discrete_elbo, estimator=estimator, n_samples=self.n_samples),
+            rows,
+            config=self._config(None if run.valid is None else self.patience),
+            key=train_key,
+            state=estimator.start(state_key, len(module.offset), float_dtype()),
+            validate=None if run.valid is None else discrete_elbo_loss,
+            valid_rows=run.valid,
+            checkpoint=run.checkpoint,
+            resume=run.resume,
+        )
+        self.history_ = result.history
+        return result.module
+
+    def _first_module(self, rows: np.ndarray, key: jax.Array) -> DiscreteAutoencoder:
+        """The module that training starts from: `Independent`, whatever the latents."""
+        start = starting_point(rows, self.columns_)
+        places = lambda module: (module.decoder.layers[-1].bias, module.offset)  # noqa: E731
+        return eqx.tree_at(places, _first(self._design(), key, self.columns_), (start.location, start.offset))
+
+    # ------------------------------------------------------------------ what does not go together
+    def _per_unit(self) -> int:
+        return 1 if self.n_categories == 2 else self.n_categories
+
+    def _check_sizes(self) -> None:
+        c = self.n_categories
+        if c < 2:
+            raise ValueError(f"`n_categories` must be at least 2, got {c}: a latent of one value says nothing.")
+        if isinstance(self.n_upper, bool) or not isinstance(self.n_upper, int | np.integer) or self.n_upper < 0:
+            raise ValueError(f"`n_upper` must be a whole number, 0 for one layer of latents, got {self.n_upper!r}.")
+        for name in ("n_components", "n_upper"):
+            size = getattr(self, name)
+            if size % self._per_unit():
+                raise ValueError(
+                    f"`{name}` must be a multiple of `n_categories` ({c}), got {size}: it is the length of a code of "
+                    f"one-hot latents; try {c * math.ceil(size / c)}."
+                )
+
+    def _estimator(self, n_steps: int) -> Estimator:
+        """The estimator by its name, with its temperature, if it can do what is asked."""
+        name = self.estimator
+        if name not in SUITED:
+            raise ValueError(
+                f"`estimator` {name!r} needs continuous latents, and these are discrete: choose one of "
+                f"{', '.join(SUITED)}, or use VAE."
+            )
+        estimator = make_estimator(name, **self._temperatures(n_steps))
+        if self.n_samples < estimator.fewest:
+            raise ValueError(
+                f"`n_samples` must be at least {estimator.fewest} for estimator {name!r}, which compares a draw with "
+                f"the others, got {self.n_samples}: raise it, or choose another estimator."
+            )
+        if name == "enumeration" and self.n_latent_bits_ > MOST_ENUMERATED:
+            raise ValueError(
+                f"estimator 'enumeration' sums over all latents at every step, and takes at most {MOST_ENUMERATED} "
+                f"bits, got {self.n_latent_bits_:g}: lower `n_components`, or choose 'score_leave_one_out'."
+            )
+        return estimator
+
+    def _temperatures(self, n_steps: int) -> dict[str, Any]:
+        given = self.temperature
+        if given is None:
+            return {}
+        if self.estimator not in WITH_TEMPERATURE:
+            raise ValueError(
+                f"`temperature` means nothing to estimator {self.estimator!r}: leave it out, or choose one of "
+                f"{', '.join(WITH_TEMPERATURE)}."
+            )
+        if isinstance(given, Real):
+            check_temperature("temperature", given)
+            return {"temperature": float(given)}
+        if self.estimator == "rebar" or not isinstance(given, tuple | list) or len(given) != 2:
+            wanted = "a number" if self.estimator == "rebar" else "a number, or a pair (first, last)"
+            raise ValueError(f"`temperature` must be {wanted}, above 0, got {given!r}.")
+        for value in given:
+            check_temperature("temperature", value)
+        first, last = (float(value) for value in given)
+        return {"temperature": first, "final_temperature": last, "n_steps": n_steps}
+
+    # ------------------------------------------------------------------ answers
+    def _evidence(self, rows, key):
+        if self.n_latent_bits_ <= MOST_BITS:
+            values = by_blocks(lambda x, observed: log_prob(self.params_, x, observed), rows)
+            return Evidence.exact(values, method=f"sum over 2^{self.n_latent_bits_:.3g} configurations of the latents")
+        weighted = by_blocks(lambda x, observed: self._weigh(key, x, observed)[0][:2], rows)
+        method = f"importance sampling from q(z | x), {self.n_importance} samples"
+        return Evidence.lower_bound(weighted[0], weighted[1] if self.n_importance > 1 else None, method=method)
+
+    def _sample(self, key, n):
+        return draws_of(lambda block_key, part: draw_new(block_key, self.params_, len(part)), 1, key, n)[:, 0]
+
+    def _condition(self, rows, key):
+        weighted, logits = by_blocks(lambda x, observed: self._weigh(key, x, observed, conditional=True), rows)
+
+        def sample_block(draw_key, part):
+            return draw(draw_key, key, self.params_, *(jnp.asarray(a[part]) for a in (weighted.log_weights, logits)))
+
+        method = f"importance resampling of {self.n_importance} latents"
+        return ConditionalParts(weighted.average, partial(draws_of, sample_block, len(rows)), method)
+
+    def _encode(self, rows, key):
+        return by_blocks(lambda x, observed: codes(self.params_, x, observed), rows)
+
+    def _decode(self, codes):
+        return by_blocks(lambda z, _: decoded(self.params_, z), codes)
+
+    def _reconstruct(self, rows, key):
+        return self._decode(self._encode(rows, key))
+
+    def _weigh(self, key: jax.Array, x: Any, observed: Any, conditional: bool = False) -> Any:
+        n = self.n_importance
+        return weigh_rows(key, self.params_, x, observed, n_importance=n, conditional=conditional)
+
+
+@eqx.filter_jit
+def _first(design: Design, key: jax.Array, columns: Columns) -> DiscreteAutoencoder:
+    return first_module(design, key, columns)

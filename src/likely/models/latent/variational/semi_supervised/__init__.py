@@ -1,0 +1,1 @@
+"""Autoencoders of rows of which some have a label."""

@@ -1,0 +1,176 @@
+"""Variational autoencoder: z ~ p(z), x | z ~ columns at decoder(z); learned with a recognition model q(z | x).
+
+Kingma and Welling (2014). Trained by the evidence lower bound, or by the importance-weighted one (Burda, Grosse and
+Salakhutdinov, 2016), which is also its evidence. Cost: an epoch takes about 6 x rows x weights floating-point
+operations (of the decoder, times `n_importance_train`), an evidence 2 x rows x `n_importance` x weights of the decoder.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import Partial
+from sklearn.utils._param_validation import StrOptions
+
+from likely.contract.model import FitRun
+from likely.models.latent.variational.autoencoder import check_image
+from likely.models.latent.variational.network import Design, VAEParams, first_module, with_pseudo_inputs
+from likely.models.latent.variational.posteriors import FAMILIES
+from likely.models.latent.variational.priors import PRIORS
+from likely.models.latent.variational.variational import AT_LEAST_ONE, Decoded
+
+
+class VAE(Decoded):
+    """Variational autoencoder.
+
+    Parameters
+    ----------
+    n_components : number of latents.
+    hidden : sizes of the encoder's hidden layers; the decoder has them in reverse. () makes both linear.
+    channels : filters of convolutions of stride 2 before the hidden layers, and transposed after them, for tables that
+        are pictures (`Schema.image_shape`); () for none.
+    activation : "gelu", "tanh", "relu", "softplus", "sigmoid", "elu", "swish" ...
+    posterior : family of q(z | x): "diagonal" Gaussian, "full" Gaussian, "low_rank" (Gaussian whose precision is
+        diagonal plus u uᵀ), or "planar" (a diagonal Gaussian bent by four planar maps).
+    prior : "normal", "mixture" of diagonal Gaussians, or "vamp", the mixture of q at learned pseudo-inputs.
+    n_prior_components : members of such a mixture.
+    n_epochs, batch_size, learning_rate, schedule, weight_decay, averaging, gradient_clip, memory_budget : see
+        `TrainingConfig`; the optimiser is Adam.
+    warmup_steps : steps in which the learning rate rises to its value.
+    n_samples : latents a row and step in the training bound.
+    n_importance_train : latents a row and step inside the logarithm of the training bound; 1 is the evidence lower
+        bound, more make it the importance-weighted one.
+    n_importance_drawn : of these, how many the gradient goes through, drawn by their weights; None for all. One or a
+        few leave its expectation as it is, add noise, and take half the time.
+    beta : weight of the KL divergence in the training bound; 1 is the evidence lower bound.
+    beta_warmup : epochs in which that weight rises from 0.
+    patience, validate_every : early stopping, in epochs, when `fit` is given `valid` rows; the best epoch is kept.
+    n_importance : samples a row behind an evidence (which rises with it towards the exact one) and a `condition`.
+    n_refine : gradient steps that fit q(z | x) of each row that has unobserved cells, from the encoder's answer on.
+    warm_start : a further `fit` goes on from what was learned, as with other `beta` or more `n_importance_train`; for
+        the same table and networks.
+    schema : what the columns are; None reads it off the data.
+    random_state : seed.
+
+    Notes
+    -----
+    The encoder reads x, one-hot categories and log(1 + count), less their mean over the training rows, and 0 for an
+    unobserved cell. If training rows had unobserved cells, it is also told which, unless it is convolutional.
+
+    Examples
+    --------
+    >>> import likely
+    >>> digits = likely.datasets.load("digits")
+    >>> model = likely.VAE(n_components=4, hidden=(32,), n_epochs=5, n_importance=16, random_state=0).fit(digits.train)
+    >>> model.evidence(digits.test).kind
+    'lower'
+    """
+
+    _parameter_constraints: ClassVar[dict] = Decoded._parameter_constraints | {
+        "n_components": [AT_LEAST_ONE],
+        "channels": [tuple, list],
+        "posterior": [StrOptions(set(FAMILIES))],
+        "prior": [StrOptions(set(PRIORS))],
+        "n_prior_components": [AT_LEAST_ONE],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 16,
+        *,
+        hidden: Any = (200, 200),
+        channels: Any = (),
+        activation: str = "gelu",
+        posterior: str = "diagonal",
+        prior: str = "normal",
+        n_prior_components: int = 20,
+        n_epochs: int = 200,
+        batch_size: int = 100,
+        learning_rate: float = 3e-3,
+        schedule: str = "cosine",
+        warmup_steps: int = 0,
+        weight_decay: float = 0.1,
+        averaging: float | None = None,
+        gradient_clip: float | None = None,
+        memory_budget: int = 2 << 30,
+        n_samples: int = 1,
+        n_importance_train: int = 1,
+        n_importance_drawn: int | None = None,
+        beta: float = 1.0,
+        beta_warmup: float = 10.0,
+        patience: int | None = None,
+        validate_every: int = 1,
+        n_importance: int = 256,
+        n_refine: int = 30,
+        warm_start: bool = False,
+        schema: Any = None,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.hidden = hidden
+        self.channels = channels
+        self.activation = activation
+        self.posterior = posterior
+        self.prior = prior
+        self.n_prior_components = n_prior_components
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.warmup_steps = warmup_steps
+        self.weight_decay = weight_decay
+        self.averaging = averaging
+        self.gradient_clip = gradient_clip
+        self.memory_budget = memory_budget
+        self.n_samples = n_samples
+        self.n_importance_train = n_importance_train
+        self.n_importance_drawn = n_importance_drawn
+        self.beta = beta
+        self.beta_warmup = beta_warmup
+        self.patience = patience
+        self.validate_every = validate_every
+        self.n_importance = n_importance
+        self.n_refine = n_refine
+        self.warm_start = warm_start
+        self.schema = schema
+        self.random_state = random_state
+
+    def _build(self):
+        design = Design(
+            n_latent=self.n_components,
+            hidden=self._sizes("hidden"),
+            activation=self.activation,
+            posterior=self.posterior,
+            prior=self.prior,
+            channels=self._sizes("channels"),
+            image_shape=self.schema_.image_shape,
+            n_prior_components=self.n_prior_components,
+            reads_holes=getattr(self, "reads_holes_", False),
+        )
+        return Partial(first_module, design=design)
+
+    def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> VAEParams:
+        self._sizes("hidden")
+        if self._sizes("channels"):
+            check_image(self.schema_, "channels")
+        if self.prior == "vamp" and not FAMILIES[self.posterior].has_log_prob:
+            raise ValueError(
+                f"`prior='vamp'` needs log q(z | x) at any z, which posterior={self.posterior!r} has not: choose "
+                "'diagonal', 'full' or 'low_rank', or prior='mixture'."
+            )
+        self._warn_of_many(self.n_components, "n_components")
+        # every hole through every place of the first convolution would be more weights than all others
+        self.reads_holes_ = bool(np.isnan(rows).any()) and not len(self.channels)
+        init_key, train_key = jax.random.split(key)
+        module = self._start(self._build(), rows, init_key)
+        if self.prior == "vamp":
+            module = self._with_rows_as_inputs(module, rows, jax.random.fold_in(init_key, 1))
+        return self._learn(module, rows, train_key, run)
+
+    def _with_rows_as_inputs(self, module: VAEParams, rows: np.ndarray, key: jax.Array) -> VAEParams:
+        few = len(rows) < self.n_prior_components
+        chosen = rows[np.asarray(jax.random.choice(key, len(rows), (self.n_prior_components,), replace=few))]
+        return with_pseudo_inputs(module, jnp.asarray(np.nan_to_num(chosen)), jnp.asarray(~np.isnan(chosen)))

@@ -1,0 +1,214 @@
+"""What autoencoders that learn by a variational bound have in common: hyper-parameters, training, answers.
+
+`Variational` trains any module with a bound as its objective; `Decoded` answers for modules whose latents have one
+prior and one decoder, by importance sampling from q(z | x). Both are abstract: a model names its module.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+import warnings
+from collections.abc import Callable
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from likely.contract.conditional import ConditionalParts
+from likely.contract.evidence import Evidence
+from likely.contract.model import FitRun, Model
+from likely.models.latent.variational.column_means import starting_point
+from likely.models.latent.variational.importance import codes, decoded, draw, draw_new, weigh_rows
+from likely.models.latent.variational.network import VAEParams, centred_module
+from likely.nets import ACTIVATIONS
+from likely.objectives.elbo import elbo_loss, negative_elbo
+from likely.objectives.importance_weighted import importance_loss, negative_importance_bound
+from likely.runtime import BLOCK_ROWS, by_blocks
+from likely.training import TrainingConfig, train
+from likely.training.optimisers import SCHEDULES
+
+AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
+
+
+class Variational(Model):
+    """Trained by gradient on a bound; hyper-parameters as `likely.VAE` describes them."""
+
+    _parameter_constraints: ClassVar[dict] = {
+        "hidden": [tuple, list],
+        "activation": [StrOptions(set(ACTIVATIONS))],
+        "n_epochs": [AT_LEAST_ONE],
+        "batch_size": [AT_LEAST_ONE],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "schedule": [StrOptions(set(SCHEDULES))],
+        "warmup_steps": [Interval(Integral, 0, None, closed="left")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "averaging": [Interval(Real, 0, 1, closed="right"), None],
+        "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
+        "memory_budget": [AT_LEAST_ONE],
+        "patience": [AT_LEAST_ONE, None],
+        "validate_every": [AT_LEAST_ONE],
+        "n_importance": [AT_LEAST_ONE],
+        "n_refine": [Interval(Integral, 0, None, closed="left")],
+        "schema": "no_validation",
+        "random_state": ["random_state"],
+    }
+    _resumable = True
+    _effort = "n_importance"
+
+    @abc.abstractmethod
+    def _build(self) -> Callable[..., Any]:
+        """(key, columns) -> the module before training, as a `jax.tree_util.Partial`: equal ones share a program."""
+
+    def _init(self, key, columns):
+        return self._build()(key, columns)
+
+    def _start(self, build: Callable[..., Any], rows: np.ndarray, key: jax.Array) -> Any:
+        """The autoencoder that training starts from."""
+        return centred_module(starting_point(rows, self.columns_), build, key, self.columns_)
+
+    def _train(
+        self,
+        module: Any,
+        objective: Any,
+        validate: Any,
+        rows: np.ndarray,
+        key: jax.Array,
+        run: FitRun,
+        n_warmup_epochs: float,
+    ) -> Any:
+        """The trained module. `objective` has warm-up steps, and `validate` is the loss of validation rows."""
+        n_warmup = math.ceil(n_warmup_epochs * math.ceil(len(rows) / self.batch_size))
+        patience = None if run.valid is None else self.patience
+        result = train(
+            module,
+            partial(objective, warmup_steps=n_warmup),
+            rows,
+            config=self._config(patience),
+            key=key,
+            state=jnp.array(0, jnp.int32) if n_warmup else None,
+            validate=None if run.valid is None else validate,
+            valid_rows=run.valid,
+            checkpoint=run.checkpoint,
+            resume=run.resume,
+        )
+        self.history_ = result.history
+        return result.module
+
+    def _config(self, patience: int | None) -> TrainingConfig:
+        names = ("n_epochs", "batch_size", "learning_rate", "schedule", "warmup_steps", "weight_decay", "averaging")
+        more = ("gradient_clip", "validate_every", "memory_budget")
+        settings = {name: getattr(self, name) for name in names + more}
+        return TrainingConfig(optimizer="adam", patience=patience, **settings)
+
+    def _sizes(self, name: str) -> tuple[int, ...]:
+        """Hyper-parameter `name` as sizes of layers."""
+        sizes = getattr(self, name)
+        if not all(isinstance(size, int | np.integer) and size >= 1 for size in sizes):
+            raise ValueError(f"`{name}` must hold sizes of layers, whole numbers of at least 1, got {sizes!r}.")
+        return tuple(int(size) for size in sizes)
+
+    def _warn_of_many(self, n_latent: int, name: str) -> None:
+        n_columns = self.columns_.n_columns
+        if n_latent > n_columns:
+            warnings.warn(
+                f"{n_latent} latents are more than the {n_columns} columns that they explain: some will stay unused; "
+                f"lower `{name}`.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+
+class Decoded(Variational):
+    """Latents with one prior and one decoder, as `VAEParams` has them."""
+
+    _parameter_constraints: ClassVar[dict] = Variational._parameter_constraints | {
+        "n_samples": [AT_LEAST_ONE],
+        "n_importance_train": [AT_LEAST_ONE],
+        "n_importance_drawn": [AT_LEAST_ONE, None],
+        "beta": [Interval(Real, 0, None, closed="left")],
+        "beta_warmup": [Interval(Real, 0, None, closed="left")],
+        "warm_start": ["boolean"],
+    }
+    params_: VAEParams
+
+    def _learn(self, module: VAEParams, rows: np.ndarray, key: jax.Array, run: FitRun) -> VAEParams:
+        """The module trained by the bound that the hyper-parameters name."""
+        if (self.n_importance_drawn or 1) > self.n_importance_train:
+            raise ValueError(
+                f"`n_importance_drawn` ({self.n_importance_drawn}) cannot be more than `n_importance_train` "
+                f"({self.n_importance_train}), of which they are drawn."
+            )
+        module = self._continued(module)
+        if self.n_importance_train == 1:
+            objective = partial(negative_elbo, n_samples=self.n_samples, beta=self.beta)
+            return self._train(module, objective, partial(elbo_loss, n_samples=4), rows, key, run, self.beta_warmup)
+        if self.n_samples > 1:
+            raise ValueError(
+                f"`n_samples` ({self.n_samples}) and `n_importance_train` ({self.n_importance_train}) cannot both be "
+                "above 1: samples are averaged inside the logarithm or outside; set one of them to 1."
+            )
+        settings = {"n_importance": self.n_importance_train, "n_drawn": self.n_importance_drawn}
+        objective = partial(negative_importance_bound, **settings, beta=self.beta)
+        validate = partial(importance_loss, n_importance=self.n_importance_train)
+        return self._train(module, objective, validate, rows, key, run, self.beta_warmup)
+
+    def _continued(self, module: VAEParams) -> VAEParams:
+        """The module to start from: where `warm_start` says so, what the last fit learned."""
+        if not self.warm_start or not hasattr(self, "params_"):
+            return module
+        shapes = [(jax.tree.structure(one), [a.shape for a in jax.tree.leaves(one)]) for one in (module, self.params_)]
+        if shapes[0] != shapes[1]:
+            raise ValueError(
+                "`warm_start` goes on with the networks and columns of the last fit, and these are others: set "
+                "warm_start=False to start anew."
+            )
+        return self.params_
+
+    def _evidence(self, rows, key):
+        weighted = by_blocks(lambda x, observed: self._weigh(key, x, observed)[0][:2], rows)
+        method = f"importance sampling from q(z | x), {self.n_importance} samples"
+        replicates = weighted[1] if self.n_importance > 1 else None
+        return Evidence.lower_bound(weighted[0], replicates, method=method)
+
+    def _sample(self, key, n):
+        return draws_of(lambda block_key, part: draw_new(block_key, self.params_, len(part)), 1, key, n)[:, 0]
+
+    def _condition(self, rows, key):
+        weighted, answer = by_blocks(lambda x, observed: self._weigh(key, x, observed, conditional=True), rows)
+
+        def sample_block(draw_key, part):
+            own = (jnp.asarray(a[part]) for a in (weighted.log_weights, answer))
+            return draw(draw_key, key, self.params_, *own)
+
+        method = f"importance resampling of {self.n_importance} latents"
+        return ConditionalParts(weighted.average, partial(draws_of, sample_block, len(rows)), method)
+
+    def _encode(self, rows, key):
+        return by_blocks(lambda x, observed: codes(key, self.params_, x, observed, self.n_refine), rows)
+
+    def _decode(self, codes):
+        return by_blocks(lambda z, _: decoded(self.params_, z), codes)
+
+    def _reconstruct(self, rows, key):
+        return self._decode(self._encode(rows, key))
+
+    def _weigh(self, key: jax.Array, x: Array, observed: Array | None, conditional: bool = False) -> Any:
+        options = {"n_importance": self.n_importance, "n_refine": self.n_refine, "conditional": conditional}
+        return weigh_rows(key, self.params_, x, observed, **options)
+
+
+def draws_of(sample_block: Callable[..., Any], n_rows: int, key: Any, n: int) -> np.ndarray:
+    """(n, n_rows, d) draws of rows by `sample_block(key, numbers of rows)`.
+
+    Rows and draws are in one list, in blocks of one shape: one program, whatever their numbers.
+    """
+    whose = np.arange(math.ceil(n * n_rows / BLOCK_ROWS) * BLOCK_ROWS) % n_rows
+    blocks = enumerate(whose.reshape(-1, BLOCK_ROWS))
+    draws = [np.asarray(sample_block(jax.random.fold_in(key, number), part)) for number, part in blocks]
+    return np.concatenate(draws)[: n * n_rows].reshape(n, n_rows, -1)

@@ -1,0 +1,1 @@
+"""Layers that learn without labels first, and a classifier on top of them."""

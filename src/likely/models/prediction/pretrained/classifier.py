@@ -1,0 +1,319 @@
+"""A classifier that learns features without labels first: P(class | x) = softmax(h_L V + a), h_l = σ(h_{l-1} W_l + b_l)
+
+Hinton, Osindero and Teh (2006); Bengio et al. (2007); Erhan et al. (2010) on why it helps; dropout by Srivastava et al.
+(2014). The layers start from `likely.pretrain` on all rows, labelled or not; then all of them, and the softmax, learn
+from the labelled rows. Cost of an epoch of fine-tuning: 6 × labelled rows × weights floating-point operations.
+"""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar, cast
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import log_softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.utils import TransformerTags
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from likely.columns import Columns
+from likely.contract.labels import UNKNOWN, known_codes, read_labels
+from likely.contract.model import Model, _seed, save_model
+from likely.models.energy.harmonium.rbm import moments
+from likely.models.prediction.pretrained.finetuning import cross_entropy, validation_loss, with_labels
+from likely.models.prediction.pretrained.inputs import Table, columns_of
+from likely.models.prediction.pretrained.network import Encoder, Network, first_encoder, first_top
+from likely.models.prediction.pretrained.pretraining import KINDS, Recipe, Stack, check_layers, encode, learn_layers
+from likely.runtime import by_blocks
+from likely.storage.files import write_arrays
+from likely.training import TrainingConfig, train
+from likely.training.config import OPTIMIZERS, SCHEDULES
+
+_STREAMS = ("start", "split", "train")  # of randomness; the layers' pretraining has the seed's own
+
+
+class PretrainedClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
+    """Sigmoid layers pretrained without labels, a softmax on top, all fine-tuned with the labels that there are.
+
+    Parameters
+    ----------
+    layers : units of the hidden layers; () is softmax regression.
+    kind : what the layers are pretrained as, "rbm" or "autoencoder"; see `likely.pretrain`.
+    pretrain : True; False to start from random weights; or a `Stack` of `likely.pretrain`, to start from its layers,
+        which must then be as many and as large.
+    n_pretraining_epochs, pretraining_rate, sparsity_target, sparsity_strength, corruption : of the pretraining of each
+        layer, see `likely.pretrain`.
+    dropout, input_dropout : shares of the units of each hidden layer and of the inputs that a step leaves out.
+    n_epochs, batch_size, optimizer, learning_rate, schedule, weight_decay, averaging : of the fine-tuning, see
+        `likely.training.TrainingConfig`. The pretraining has the same batches, of 100 rows where batch_size is None.
+    patience : epochs without a better validation loss after which to stop; the best epoch is kept. Without `valid`
+        rows given to `fit`, a share `validation_fraction` of each class's labelled rows is held out for it.
+    validation_fraction : that share.
+    as_probabilities : real columns hold numbers from 0 to 1, such as grey pixels, and are read as probabilities.
+    schema : what the columns are; None reads it off the data.
+    random_state : seed.
+
+    Attributes
+    ----------
+    classes_ : the classes. params_ : the network, a frozen module of arrays. history_ : the fine-tuning's curves.
+    schema_, scaling_ : what the columns are, and their units. seed_ : the seed that `random_state` gave.
+
+    Examples
+    --------
+    A hundred labels, and 900 rows without:
+
+    >>> import likely, numpy as np
+    >>> digits = likely.datasets.load("digits")
+    >>> y = np.where(np.arange(1000) < 100, digits.labels["train"], -1)
+    >>> model = PretrainedClassifier((50,), n_epochs=100, random_state=0).fit(digits.train, y)
+    >>> model.score(digits.test, digits.labels["test"]) > 0.8
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "layers": [tuple, list],
+        "kind": [StrOptions(set(KINDS))],
+        "pretrain": ["boolean", Stack],
+        "n_pretraining_epochs": [Interval(Integral, 1, None, closed="left")],
+        "pretraining_rate": [Interval(Real, 0, None, closed="neither"), None],
+        "sparsity_target": [Interval(Real, 0, 1, closed="neither"), None],
+        "sparsity_strength": [Interval(Real, 0, None, closed="left")],
+        "corruption": [Interval(Real, 0, 1, closed="left")],
+        "dropout": [Interval(Real, 0, 1, closed="left")],
+        "input_dropout": [Interval(Real, 0, 1, closed="left")],
+        "n_epochs": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "optimizer": [StrOptions(set(OPTIMIZERS))],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
+        "schedule": [StrOptions(set(SCHEDULES))],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "averaging": [Interval(Real, 0, 1, closed="right"), None],
+        "patience": [Interval(Integral, 1, None, closed="left"), None],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "as_probabilities": ["boolean"],
+        "schema": "no_validation",
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        layers: Any = (500, 500, 1000),
+        *,
+        kind: str = "rbm",
+        pretrain: Any = True,
+        n_pretraining_epochs: int = 50,
+        pretraining_rate: float | None = None,
+        sparsity_target: float | None = None,
+        sparsity_strength: float = 5.0,
+        corruption: float = 0.25,
+        dropout: float = 0.0,
+        input_dropout: float = 0.0,
+        n_epochs: int = 200,
+        batch_size: int | None = 20,
+        optimizer: str = "adam",
+        learning_rate: float | None = 3e-3,
+        schedule: str = "cosine",
+        weight_decay: float = 0.0,
+        averaging: float | None = None,
+        patience: int | None = None,
+        validation_fraction: float = 0.1,
+        as_probabilities: bool = False,
+        schema: Any = None,
+        random_state: Any = None,
+    ):
+        self.layers = layers
+        self.kind = kind
+        self.pretrain = pretrain
+        self.n_pretraining_epochs = n_pretraining_epochs
+        self.pretraining_rate = pretraining_rate
+        self.sparsity_target = sparsity_target
+        self.sparsity_strength = sparsity_strength
+        self.corruption = corruption
+        self.dropout = dropout
+        self.input_dropout = input_dropout
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.weight_decay = weight_decay
+        self.averaging = averaging
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.as_probabilities = as_probabilities
+        self.schema = schema
+        self.random_state = random_state
+
+    # -------------------------------------------------------------------------- learning
+    def fit(self, X: Any, y: Any, *, valid: Any = None) -> PretrainedClassifier:
+        """Pretrain on all rows, then learn the labels of those that have one.
+
+        Parameters
+        ----------
+        X : (n_rows, n_columns) array or data frame of any columns; NaN/None cells are unobserved.
+        y : (n_rows,) classes, numbers or strings; -1, NaN or None for rows without label. (Labels that are -1 and 1,
+            and no others, are two classes.)
+        valid : (X, y) of further rows: the epoch with the best cross-entropy on them is kept.
+        """
+        self._validate_params()
+        sizes, recipe, config = check_layers(self.layers, least=0), self._recipe(), self._config(patience=None)
+        X = Model._checked(cast(Any, self), X, reset=True)
+        classes, codes = read_labels(y, len(X), whose=type(self).__name__)
+        table, rows = self._new_table(X, sizes)
+        self.seed_, self.n_features_in_ = _seed(self.random_state), table.schema.n_columns
+        self.schema_, self.scaling_ = table.schema, table.scaling
+        self.labels_, self.label_type_ = classes.tolist(), classes.dtype.str
+        taught, others = self._divide(rows, codes, valid)
+        network = Network(encoder := self._start(rows, table.columns, sizes, recipe), first_top(encoder, len(classes)))
+        if others is not None:
+            config = self._config(self.patience)
+        result = train(
+            network,
+            partial(cross_entropy, dropout=float(self.dropout), input_dropout=float(self.input_dropout)),
+            taught,
+            config=config,
+            key=self._key("train"),
+            validate=None if others is None else validation_loss,
+            valid_rows=others,
+            label="fine-tuning",
+        )
+        self.history_, self.params_ = result.history, result.module
+        return self
+
+    def _new_table(self, X: Any, sizes: tuple[int, ...]) -> tuple[Table, np.ndarray]:
+        stack = self.pretrain
+        if not isinstance(stack, Stack):
+            return Table.of(X, self.schema, self.as_probabilities)
+        if sizes != stack.layers:
+            raise ValueError(f"`layers` must be those of the stack, {stack.layers}, got {sizes}.")
+        if self.as_probabilities != stack.table.as_probabilities:
+            raise ValueError(f"`as_probabilities` must be the stack's, {stack.table.as_probabilities}.")
+        return stack.table, stack.table.rows(X)
+
+    def _divide(self, rows: np.ndarray, codes: np.ndarray, valid: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """Labelled rows to learn from, and those to validate by, if any; the label is the last column of both."""
+        own = codes != UNKNOWN
+        if valid is not None:
+            return with_labels(rows[own], codes[own]), self._validation_rows(valid)
+        if self.patience is None:
+            return with_labels(rows[own], codes[own]), None
+        held = _held_out(codes, self.validation_fraction, self._key("split"))
+        if not held.any():
+            raise ValueError(
+                f"`validation_fraction` {self.validation_fraction} of each class's labelled rows is less than one row: "
+                "raise it, give `valid` rows to fit, or set patience=None."
+            )
+        return with_labels(rows[own & ~held], codes[own & ~held]), with_labels(rows[held], codes[held])
+
+    def _validation_rows(self, valid: Any) -> np.ndarray:
+        if not isinstance(valid, tuple | list) or len(valid) != 2:
+            raise ValueError("`valid` must be a pair (X, y) of rows and their labels.")
+        X = Model._checked(cast(Any, self), valid[0], reset=False)
+        return with_labels(self._table.rows(X), known_codes(valid[1], len(X), self.classes_, whose="`valid`"))
+
+    def _start(self, rows: np.ndarray, columns: Columns, sizes: tuple[int, ...], recipe: Recipe) -> Encoder:
+        """The layers that fine-tuning starts from."""
+        if isinstance(self.pretrain, Stack):
+            return self.pretrain.encoder
+        if self.pretrain and sizes:
+            return learn_layers(rows, columns, sizes, recipe, self.seed_)[0]
+        mean, variance = moments(rows, columns)
+        linear = ~columns.is_quadratic
+        return first_encoder(self._key("start"), columns, sizes, mean[linear], jnp.sqrt(variance[linear]))
+
+    def _recipe(self) -> Recipe:
+        return Recipe(
+            kind=self.kind,
+            n_epochs=self.n_pretraining_epochs,
+            batch_size=100 if self.batch_size is None else self.batch_size,
+            learning_rate=self.pretraining_rate,
+            sparsity_target=self.sparsity_target,
+            sparsity_strength=self.sparsity_strength,
+            corruption=self.corruption,
+        )
+
+    def _config(self, patience: int | None) -> TrainingConfig:
+        names = ("n_epochs", "batch_size", "optimizer", "learning_rate", "schedule", "weight_decay", "averaging")
+        return TrainingConfig(patience=patience, **{name: getattr(self, name) for name in names})
+
+    # ----------------------------------------------------------------------------- using
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """(n_rows, n_classes) log P(class | x); NaN cells of X are read as their column's mean."""
+        logits = by_blocks(lambda x, observed: _logits(self.params_, x, observed), self._rows(X))
+        return log_softmax(np.asarray(logits, np.float64), axis=1)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """(n_rows, n_classes) P(class | x), in the order of `classes_`."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """(n_rows,) the most probable class."""
+        chosen = np.argmax(self.predict_log_proba(X), axis=1)  # first, as it finds out whether there was a fit
+        return self.classes_[chosen]
+
+    def transform(self, X: Any) -> np.ndarray:
+        """(n_rows, units) the highest layer's probabilities: the features that the softmax reads."""
+        rows = self._rows(X)
+        return encode(self.params_.encoder, rows)
+
+    def save(self, path: Any) -> None:
+        """Write the fitted classifier into one file, arrays and JSON, no code; `likely.load` reads it.
+
+        A `Stack` given as `pretrain` is not in it: its layers, fine-tuned, are the network's.
+        """
+        check_is_fitted(self)
+        written = copy.copy(self)
+        written.pretrain = written.pretrain if isinstance(written.pretrain, bool) else True
+        write_arrays(path, *save_model(cast(Any, written)))
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The classes, in order."""
+        if "labels_" not in vars(self):
+            raise AttributeError("classes_ are known after fit.")
+        return np.array(self.labels_, dtype=self.label_type_)
+
+    # -------------------------------------------------------------------------- plumbing
+    def _init(self, key: jax.Array, columns: Columns) -> Network:
+        """A network of the right shapes, for `likely.load`."""
+        encoder = first_encoder(key, columns_of(self.schema_, self.as_probabilities), tuple(self.layers))
+        return Network(encoder, first_top(encoder, len(self.labels_)))
+
+    @property
+    def _table(self) -> Table:
+        return Table(self.schema_, self.scaling_, self.as_probabilities)
+
+    def _rows(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "params_")
+        return self._table.rows(Model._checked(cast(Any, self), X, reset=False))
+
+    def _key(self, stream: str) -> jax.Array:
+        # apart from the keys of the layers, which are numbered from 0
+        return jax.random.fold_in(jax.random.fold_in(jax.random.key(self.seed_), 2**31 - 1), _STREAMS.index(stream))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags = TransformerTags(preserves_dtype=[])
+        return tags
+
+
+def _held_out(codes: np.ndarray, fraction: float, key: jax.Array) -> np.ndarray:
+    """A share of the rows of each class, at random, never all of them."""
+    held = np.zeros(len(codes), dtype=bool)
+    order = np.asarray(jax.random.permutation(key, len(codes)))
+    for code in range(int(codes.max()) + 1):
+        own = order[codes[order] == code]
+        held[own[: min(round(fraction * len(own)), len(own) - 1)]] = True
+    return held
+
+
+@eqx.filter_jit
+def _logits(network: Network, x: jax.Array, observed: jax.Array | None) -> jax.Array:
+    return network.logits(x, observed)

@@ -1,0 +1,98 @@
+"""Rows as a network reads them: the schema's columns, their units, and unobserved cells at their column's mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from likely.columns import Columns, Scaling
+from likely.nets.column_interface import spread_locations
+from likely.runtime import float_dtype
+from likely.schema import Schema, SchemaError
+
+
+@dataclass(frozen=True)
+class Table:
+    """What the columns are and in which units a network reads them.
+
+    Parameters
+    ----------
+    schema : the columns.
+    scaling : units of the real ones.
+    as_probabilities : real columns hold numbers from 0 to 1 and are read as probabilities of binary cells.
+    """
+
+    schema: Schema
+    scaling: Scaling
+    as_probabilities: bool = False
+
+    @classmethod
+    def of(cls, X: Any, schema: Any, as_probabilities: bool) -> tuple[Table, np.ndarray]:
+        """The table that rows make, and the rows in its units."""
+        if schema is not None and not isinstance(schema, Schema):
+            raise TypeError(f"schema must be a likely.Schema or None, got {type(schema).__name__}.")
+        schema = Schema.infer(X) if schema is None else schema
+        encoded = schema.encode(X)
+        _check_columns(schema, encoded)
+        columns = columns_of(schema, as_probabilities)
+        table = cls(schema, Scaling.fit(encoded, columns, "column"), as_probabilities)
+        return table, table._in_units(encoded)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The columns' exponential family."""
+        return columns_of(self.schema, self.as_probabilities)
+
+    def rows(self, X: Any) -> np.ndarray:
+        """(n, d) rows in standard units, NaN where unobserved."""
+        return self._in_units(self.schema.encode(X))
+
+    def _in_units(self, encoded: np.ndarray) -> np.ndarray:
+        if self.as_probabilities:
+            _check_probabilities(self.schema, encoded)
+        return self.scaling.apply(encoded, float_dtype())
+
+
+def columns_of(schema: Schema, as_probabilities: bool) -> Columns:
+    """The columns of a schema; real ones as binary where their numbers are probabilities."""
+    columns = Columns.of(schema)
+    if not as_probabilities:
+        return columns
+    return Columns(tuple("binary" if kind == "real" else kind for kind in columns.kinds), columns.n_categories)
+
+
+def features(
+    columns: Columns, x: Float[Array, "n d"], observed: Bool[Array, "n d"] | None, offset: Float[Array, " L"]
+) -> Float[Array, "n L"]:
+    """The statistics of a row but x², less their means `offset`; 0, the mean, where unobserved.
+
+    These are the statistics that a machine's weights stand at, so its weights are a network's first layer as they are.
+    """
+    centred = columns.statistics(x, observed)[:, ~columns.is_quadratic] - offset[None, :]
+    return centred if observed is None else jnp.where(spread_locations(columns, observed), centred, 0)
+
+
+def _check_columns(schema: Schema, encoded: np.ndarray) -> None:
+    empty = np.isnan(encoded).all(axis=0)
+    if empty.any():
+        name = schema.names[int(np.argmax(empty))]
+        raise SchemaError(f"column {name!r} has no observed cell, so nothing can be learned of it: drop it.")
+
+
+def _check_probabilities(schema: Schema, encoded: np.ndarray) -> None:
+    places = np.flatnonzero([kind == "real" for kind in schema.kinds])
+    if not len(places):
+        return
+    cells = encoded if len(places) == encoded.shape[1] else encoded[:, places]
+    low, high = np.nanmin(cells, initial=0.0), np.nanmax(cells, initial=1.0)
+    if low < 0 or high > 1:
+        row, place = np.argwhere((cells < 0) | (cells > 1))[0]
+        raise SchemaError(
+            f"`as_probabilities` needs real columns from 0 to 1, but column {schema.names[places[place]]!r} holds "
+            f"{cells[row, place]:g} in row {row}: divide by the largest value, or set as_probabilities=False."
+        )

@@ -1,0 +1,263 @@
+"""Every model by name: what the command line offers, what a file may name, what `likely.<Name>` imports.
+
+Only names here: a class is imported when it is asked for. A file's class name is looked up in this table and nowhere
+else, so a file cannot cause anything but a model of ours to be built.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from likely.contract.model import Model
+
+
+# What a model may offer besides fit, evidence and save: the public methods by the hook that a model writes.
+HOOKS = {
+    "_evidence": ("score_samples", "score"),
+    "_sample": ("sample",),
+    "_condition": ("condition", "impute"),
+    "_reconstruct": ("denoise",),
+    "_encode": ("transform", "fit_transform"),
+    "_decode": ("inverse_transform",),
+}
+
+
+_DENSITY = ("_evidence", "_sample")
+_CODE = ("_reconstruct", "_encode", "_decode")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model's class name, where it lives, its family, what it is in one line, and the hooks that it has."""
+
+    class_name: str
+    module: str
+    family: str
+    summary: str
+    hooks: tuple[str, ...] = tuple(HOOKS)
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether the model has a likelihood, be it exact, a bound or an estimate."""
+        return "_evidence" in self.hooks
+
+    @property
+    def name(self) -> str:
+        """The name on the command line."""
+        return self.class_name.lower()
+
+    @property
+    def offers(self) -> tuple[str, ...]:
+        """Public methods beyond those of every model."""
+        return tuple(verb for hook in self.hooks for verb in HOOKS[hook])
+
+
+ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        "Independent",
+        "likely.models.graphs.independent",
+        "graphs",
+        "product of the columns' marginals",
+        hooks=(*_DENSITY, "_condition"),
+    ),
+    Entry("Mixture", "likely.models.latent.mixture.mixture", "latent", "mixture of products or of Gaussians, by EM"),
+    Entry(
+        "ProbabilisticPCA",
+        "likely.models.latent.linear.probabilistic_pca",
+        "latent",
+        "linear code, equal noise in all columns; closed form or EM",
+    ),
+    Entry(
+        "FactorAnalysis",
+        "likely.models.latent.linear.factor_analysis",
+        "latent",
+        "linear code, own noise for each column; EM",
+    ),
+    Entry(
+        "Generator",
+        "likely.models.latent.flow.generator",
+        "latent",
+        "an invertible map of noise: a Gaussian, or one bent column by column",
+        hooks=(*_DENSITY, "_condition"),
+    ),
+    Entry(
+        "LinearAutoencoder",
+        "likely.models.latent.linear.linear_autoencoder",
+        "latent",
+        "the best linear code, by gradient",
+        hooks=_CODE,
+    ),
+    Entry(
+        "Autoencoder",
+        "likely.models.latent.variational.autoencoder",
+        "latent",
+        "networks both ways: denoising, sparse, contractive",
+        hooks=_CODE,
+    ),
+    Entry(
+        "Hopfield",
+        "likely.models.energy.pairwise.hopfield",
+        "energy",
+        "associative memory, pairwise or dense",
+        hooks=(*_DENSITY, "_condition", "_reconstruct"),
+    ),
+    Entry(
+        "BoltzmannMachine",
+        "likely.models.energy.pairwise.boltzmann_machine",
+        "energy",
+        "pairs of binary units on any graph",
+    ),
+    Entry(
+        "RBM", "likely.models.energy.harmonium.rbm", "energy", "restricted Boltzmann machine, by contrastive divergence"
+    ),
+    Entry(
+        "DBN", "likely.models.energy.layered.dbn.dbn", "energy", "deep belief network, layer by layer, then up and down"
+    ),
+    Entry(
+        "DBM",
+        "likely.models.energy.layered.dbm.dbm",
+        "energy",
+        "deep Boltzmann machine, by mean field and persistent chains",
+    ),
+    Entry(
+        "EnergyModel",
+        "likely.models.energy.network.energy_model",
+        "energy",
+        "any network as an energy, by noise contrast, score matching ...",
+        hooks=(*_DENSITY, "_condition"),
+    ),
+    Entry(
+        "GAN",
+        "likely.models.latent.adversarial.gan",
+        "latent",
+        "a generator trained against a critic",
+        hooks=("_sample",),
+    ),
+    Entry("VAE", "likely.models.latent.variational.vae", "latent", "variational autoencoder with networks both ways"),
+    Entry(
+        "DiscreteVAE",
+        "likely.models.latent.variational.discrete.discrete_vae",
+        "latent",
+        "autoencoder with bits or categories as latents",
+    ),
+    Entry(
+        "DeepLatentGaussian",
+        "likely.models.latent.variational.deep_latent_gaussian",
+        "latent",
+        "several layers of Gaussian latents, with networks between",
+    ),
+)
+
+# Models of tables that learn from labels: the command line fits them where there are labels, and leaderboards, which
+# give none, leave them out.
+CLASSIFIERS: tuple[Entry, ...] = (
+    Entry(
+        "PretrainedClassifier",
+        "likely.models.prediction.pretrained.classifier",
+        "prediction",
+        "layers pretrained without labels, fine-tuned with them",
+        hooks=(),
+    ),
+    Entry(
+        "SemiSupervisedVAE",
+        "likely.models.latent.variational.semi_supervised.semi_supervised_vae",
+        "latent",
+        "a VAE of rows of which some have a label",
+        hooks=tuple(hook for hook in HOOKS if hook != "_decode"),
+    ),
+)
+
+# Estimators that learn from pairs of sequences: a file may name them and `likely.<Name>` imports them, but neither the
+# command line nor a leaderboard.
+PREDICTORS: tuple[Entry, ...] = (
+    Entry(
+        "Seq2Seq",
+        "likely.models.language.pairs.seq2seq",
+        "language",
+        "one sequence from another, by attention",
+        hooks=(),
+    ),
+    Entry(
+        "SequenceLabeller",
+        "likely.models.language.pairs.sequence_labeller",
+        "language",
+        "a label for each token, read both ways",
+        hooks=(),
+    ),
+    Entry(
+        "SequenceClassifier",
+        "likely.models.language.pairs.sequence_classifier",
+        "language",
+        "a label for a sequence, from the last output or a tree",
+        hooks=(),
+    ),
+    Entry(
+        "NeuralTuringMachine",
+        "likely.models.language.pairs.neural_turing_machine",
+        "language",
+        "bits from bits, by way of a memory",
+        hooks=(),
+    ),
+)
+
+# Models of text: a row is a sentence, so they keep the contract of `likely.SequenceModel`, not that of tables.
+LANGUAGE: tuple[Entry, ...] = (
+    Entry(
+        "NGram",
+        "likely.models.language.ngram.ngram",
+        "language",
+        "n-grams with any smoothing, Kneser-Ney to Katz",
+        hooks=(*_DENSITY, "_condition"),
+    ),
+    Entry(
+        "RecurrentLM",
+        "likely.models.language.recurrent.recurrent_lm",
+        "language",
+        "recurrent cells along text, LSTM to GRU",
+        hooks=_DENSITY,
+    ),
+)
+
+# They learn from text and have vectors of words, but no likelihood of sentences: the command line fits them, and
+# leaderboards leave them out.
+EMBEDDINGS: tuple[Entry, ...] = (
+    Entry(
+        "SkipGram",
+        "likely.models.language.embeddings.skipgram",
+        "language",
+        "vectors of words, by negative sampling, noise contrast or softmax",
+        hooks=(),
+    ),
+)
+
+
+def listed() -> tuple[Entry, ...]:
+    """What the command line fits."""
+    return (*ENTRIES, *CLASSIFIERS, *LANGUAGE, *EMBEDDINGS)
+
+
+def find(name: str) -> Entry:
+    """The entry of a model, of tables or of text, by class name or command-line name, whatever the case."""
+    known = {entry.name: entry for entry in listed()}
+    if name.lower() in known:
+        return known[name.lower()]
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"there is no model {name!r}.{hint} Models: {', '.join(known)}.")
+
+
+def model_class(name: str) -> type[Model]:
+    """The class of a model, imported now."""
+    entry = next((entry for entry in PREDICTORS if entry.class_name == name), None) or find(name)
+    return getattr(importlib.import_module(entry.module), entry.class_name)
+
+
+def models_that_can(verb: str, like: str = "") -> list[str]:
+    """Class names of the models that offer a method such as "transform", of tables, or of text if `like` is."""
+    texts = [entry.class_name for entry in (*LANGUAGE, *EMBEDDINGS, *PREDICTORS) if entry.family == "language"]
+    kin = LANGUAGE if like in texts else ENTRIES
+    return [entry.class_name for entry in kin if verb in entry.offers]
