@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 
 from likely.columns import Columns
 from likely.schema import Column, Schema
-from tests.columns.family_checks import FAMILIES, log_density, random_means
+from tests.columns.exponential_checks import FAMILIES, log_density, random_means
 
 pytestmark = pytest.mark.usefixtures("x64")
 

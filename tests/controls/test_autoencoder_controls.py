@@ -7,7 +7,7 @@ import pytest
 
 from likely.nets import Convolution, TransposedConvolution
 from likely.objectives.reconstruction import contraction_estimate, salt_and_pepper
-from tests.models.latent.autoencoder_checks import (
+from tests.models.latent.variational.autoencoder_checks import (
     check_contraction,
     check_eckart_young,
     check_shares,

@@ -10,7 +10,7 @@ from likely.models.energy.pairwise import annealing as pairwise_annealed
 from likely.models.energy.pairwise import enumeration as pairwise_enumerated
 from likely.models.energy.pairwise import machine as pairwise
 from likely.models.energy.pairwise.machine import PairwiseParams
-from tests.models.energy.pairwise_checks import (
+from tests.models.energy.pairwise.pairwise_checks import (
     check_gradient,
     check_leaves_unchanged,
     check_sums,

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import pytest
 
 from likely.columns import Bernoulli, Categorical, Gaussian, Poisson
-from tests.columns.family_checks import (
+from tests.columns.exponential_checks import (
     check_log_density,
     check_mean_is_the_gradient,
     check_natural_inverts_mean,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from likely.datasets import Corpus
-from tests.datasets.corpus_checks import TEXT, check_encoding
+from tests.datasets.text.corpus_checks import TEXT, check_encoding
 
 
 @pytest.fixture

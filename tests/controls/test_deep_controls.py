@@ -10,8 +10,8 @@ from likely.models.energy.harmonium.machine import RBMParams
 from likely.models.energy.layered import machine as layered
 from likely.models.energy.layered.dbm import start as dbm_start
 from likely.models.energy.layered.dbn import levels as dbn_levels
-from tests.models.energy.dbn_checks import check_sums, check_tied, network
-from tests.models.energy.layered_checks import (
+from tests.models.energy.layered.dbn_checks import check_sums, check_tied, network
+from tests.models.energy.layered.layered_checks import (
     TINY,
     check_composition,
     check_is_a_bound,
@@ -19,8 +19,8 @@ from tests.models.energy.layered_checks import (
     check_odd_layers_unchanged,
     log_rows,
 )
-from tests.models.energy.layered_checks import layered as machine
-from tests.models.energy.test_layered_learning import level, level_gradient
+from tests.models.energy.layered.layered_checks import layered as machine
+from tests.models.energy.layered.test_learning import level, level_gradient
 
 
 def test_a_sweep_with_a_stale_half_is_caught(x64, global_random_seed):

@@ -4,7 +4,7 @@ import pytest
 
 from likely.models.latent.variational.discrete.network import log_prob
 from likely.objectives.discrete_elbo import closed_part, negative_discrete_elbo
-from tests.models.latent.discrete_checks import all_rows, case, check_log_prob, check_objective_is_unbiased
+from tests.models.latent.variational.discrete_checks import all_rows, case, check_log_prob, check_objective_is_unbiased
 
 pytestmark = pytest.mark.usefixtures("x64")
 

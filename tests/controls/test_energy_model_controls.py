@@ -7,7 +7,7 @@ import pytest
 from likely.models.energy.network import moves as energy_moves
 from likely.models.energy.network.annealing import Settings
 from likely.models.energy.network.answers import Sampled
-from tests.models.energy.energy_model_checks import (
+from tests.models.energy.network.energy_model_checks import (
     BINARY,
     check_leaves_unchanged,
     check_log_sum,

@@ -9,8 +9,8 @@ import pytest
 from likely import mmd_test
 from likely.models.latent.flow import generator
 from likely.objectives import adversarial
-from tests.models.latent.generator_checks import check_density
-from tests.montecarlo.two_sample_checks import check_level, p_values
+from tests.information.two_sample_checks import check_level, p_values
+from tests.models.latent.flow.generator_checks import check_density
 from tests.objectives.adversarial_checks import check_best_critic, check_learned_critic, check_penalties
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from likely.models.latent.diagnosis import annealed_latents
-from tests.models.latent.gap_checks import check_annealed_is_exact
+from tests.models.latent.diagnosis.evidence_gap_checks import check_annealed_is_exact
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -5,8 +5,14 @@ import pytest
 
 from likely.models.energy.pairwise import associative_memory as associative
 from likely.models.energy.pairwise.tour import decode
-from tests.models.energy.hopfield_checks import check_fixed, check_never_rises, check_recall, letters, random_patterns
-from tests.models.energy.tour_checks import check_tour
+from tests.models.energy.pairwise.hopfield_checks import (
+    check_fixed,
+    check_never_rises,
+    check_recall,
+    letters,
+    random_patterns,
+)
+from tests.models.energy.pairwise.tour_checks import check_tour
 
 
 def trail_of(weights, field_of, n_sweeps=6, seed=0):

@@ -11,7 +11,7 @@ import pytest
 from likely.models.latent.linear import em as linear_gaussian_em
 from likely.models.latent.linear import linear_gaussian
 from likely.models.latent.linear.linear_gaussian import conditional_moments, log_prob, posterior, sample
-from tests.models.latent.gaussian_checks import (
+from tests.models.latent.mixture.gaussian_checks import (
     assert_never_falls,
     check_conditional,
     check_em_step,

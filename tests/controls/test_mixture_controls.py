@@ -7,7 +7,7 @@ import pytest
 from likely.columns import exponential as families
 from likely.models.latent.mixture import em as mixture_em
 from likely.models.latent.mixture import gaussian_block
-from tests.models.latent import test_mixture as checks
+from tests.models.latent.mixture import test_mixture as checks
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from likely.montecarlo import (
     sparse_gibbs,
     tempering,
 )
-from tests.models.energy.bits_checks import check_estimates, check_one_step
+from tests.models.energy.harmonium.annealing_bits_checks import check_estimates, check_one_step
 from tests.montecarlo.ais_checks import check_both_ways
 from tests.montecarlo.chain_checks import all_states, check_joint_of_bits, check_joint_of_reals, check_transition, law
 from tests.montecarlo.expectation_checks import check_calibrated, correlated

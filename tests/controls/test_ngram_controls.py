@@ -8,8 +8,8 @@ import pytest
 from likely.models.language.ngram import smoothing as ngram_smoothing
 from likely.models.language.ngram.gaps import GapConditional
 from likely.models.language.ngram.ngram import NGram
-from tests.models.language.ngram_checks import check_gaps, check_sums, check_textbook, some_text, table_of
-from tests.models.language.ngram_oracle import Oracle
+from tests.models.language.ngram.ngram_checks import check_gaps, check_sums, check_textbook, some_text, table_of
+from tests.models.language.ngram.ngram_oracle import Oracle
 
 
 def contexts_and_oracle(sentences, smoothing="modified_kneser_ney"):

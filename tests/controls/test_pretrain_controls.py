@@ -12,7 +12,7 @@ from likely.models.prediction.pretrained import finetuning, pretraining
 from likely.models.prediction.pretrained.finetuning import cross_entropy
 from likely.models.prediction.pretrained.network import Layer
 from likely.training import Batch
-from tests.models.prediction.checks import (
+from tests.models.prediction.pretrained.pretraining_checks import (
     check_cross_entropy,
     check_gradient,
     check_keeps_the_mean,

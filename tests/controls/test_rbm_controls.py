@@ -15,11 +15,11 @@ from likely.models.energy.harmonium import tempering as replicas
 from likely.models.energy.harmonium.annealing import Path, temperatures
 from likely.montecarlo import annealed_importance, log_mean_weight
 from likely.objectives.contrastive import Offsets, Phase, bipartite_gradient
-from tests.budget_checks import check_seconds_are_kept
-from tests.models.energy.brute_force import machine
-from tests.models.energy.checks import OPTIMISED, check_ladder, check_leaves_joint_unchanged
-from tests.models.energy.labelled_checks import check_label_probabilities
-from tests.models.energy.replica_checks import check_replicas_stay
+from tests.contract.effort_checks import check_seconds_are_kept
+from tests.models.energy.harmonium.brute_force import machine
+from tests.models.energy.harmonium.learning_checks import OPTIMISED, check_ladder, check_leaves_joint_unchanged
+from tests.models.energy.harmonium.rbm_classifier_checks import check_label_probabilities
+from tests.models.energy.harmonium.tempering_checks import check_replicas_stay
 
 SMALL = Columns(("binary",) * 4, (1,) * 4)
 

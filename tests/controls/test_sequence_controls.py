@@ -11,7 +11,7 @@ from likely.models.language.pairs.seq2seq_network import seq2seq_losses
 from likely.nets import memory as memories
 from likely.nets.memory import Heads, address, read, write
 from likely.nets.tree import balanced
-from tests.models.language.sequence_checks import (
+from tests.models.language.pairs.sequence_checks import (
     check_attention,
     check_normalised,
     check_reader,

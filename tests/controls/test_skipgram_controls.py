@@ -8,7 +8,7 @@ from likely.models.language.embeddings.noise_contrast import train_lock_free
 from likely.models.language.embeddings.windows import noise_table
 from likely.models.language.embeddings.word_vectors import Weights
 from likely.montecarlo.alias import AliasTable
-from tests.models.language.skipgram_checks import (
+from tests.models.language.embeddings.skipgram_checks import (
     check_alias,
     check_gradient,
     check_stationary,

@@ -7,8 +7,8 @@ import pytest
 
 from likely.contract.evidence import Evidence
 from likely.objectives import elbo
-from tests.models.latent.vae_checks import check_conditional_mean, check_evidence_by_quadrature
-from tests.models.latent.vae_oracles import all_rows, binary_case, fitted, quadrature
+from tests.models.latent.variational.vae_checks import check_conditional_mean, check_evidence_by_quadrature
+from tests.models.latent.variational.vae_oracles import all_rows, binary_case, fitted, quadrature
 from tests.objectives.elbo_checks import check_kl, check_weights_are_exact
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from likely.models.latent.variational.posteriors import FAMILIES
 from likely.objectives.importance_weighted import importance_bound_of
-from tests.models.latent.deep_latent_checks import check_deep_weights, check_unlabelled_bound, deep_case
-from tests.models.latent.vae_family_checks import K, answers, check_density, check_gradient, check_weights
-from tests.models.latent.vae_oracles import factor_log_prob, factor_rows
+from tests.models.latent.variational.deep_latent_checks import check_deep_weights, check_unlabelled_bound, deep_case
+from tests.models.latent.variational.vae_family_checks import K, answers, check_density, check_gradient, check_weights
+from tests.models.latent.variational.vae_oracles import factor_log_prob, factor_rows
 
 
 def planar_without_determinant(answer, noise):
@@ -70,7 +70,7 @@ def test_a_gradient_that_is_off_by_a_thousandth_is_caught(x64):
 
 def test_shares_that_are_not_squared_are_caught(x64):
     """The gradient through the samples alone, each weighed by its share and not its square, is not the bound's."""
-    from tests.models.latent.vae_oracles import binary_case
+    from tests.models.latent.variational.vae_oracles import binary_case
 
     module = binary_case(3)
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tests.models.energy.checks import check_frequencies
+from tests.models.energy.harmonium.learning_checks import check_frequencies
 
 Z_LIMIT = 5.5  # 4e-8 for one statistic of a normal law; a few dozen are looked at
 N_ROUNDS = 3

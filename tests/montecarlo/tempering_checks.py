@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from likely.montecarlo import dense_pairwise, log_unnormalised, run_chains, single_site_gibbs, start_tempering
-from tests.models.energy.checks import check_frequencies
+from tests.models.energy.harmonium.learning_checks import check_frequencies
 from tests.montecarlo.chain_checks import all_states, law, state_numbers
 
 LADDER = jnp.array([1.0, 0.6, 0.2])

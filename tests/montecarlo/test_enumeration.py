@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 
 from likely.montecarlo import configurations, draw, log_sum, n_configurations, sum_states
 from likely.montecarlo.enumeration import _sum_states
-from tests.models.energy.checks import check_frequencies
+from tests.models.energy.harmonium.learning_checks import check_frequencies
 
 
 def test_every_configuration_once():

@@ -14,7 +14,7 @@ from likely.montecarlo import (
     sparse_gibbs,
     sparse_pairwise,
 )
-from tests.models.energy.checks import check_frequencies
+from tests.models.energy.harmonium.learning_checks import check_frequencies
 from tests.montecarlo.chain_checks import all_states, check_joint_of_bits, check_transition, law, state_numbers
 
 RING = np.array([(0, 1), (1, 2), (2, 3), (3, 0), (1, 3)])  # four units, three colours

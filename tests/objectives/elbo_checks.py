@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import integrate, stats
 
-from tests.models.latent.vae_oracles import factor_log_prob, factor_rows, linear_case
+from tests.models.latent.variational.vae_oracles import factor_log_prob, factor_rows, linear_case
 
 
 def check_kl(kl):

@@ -18,8 +18,8 @@ from likely.objectives.contrastive import (
     with_gradient,
 )
 from likely.training import Batch
-from tests.models.energy import brute_force
-from tests.models.energy.brute_force import BINARY, machine
+from tests.models.energy.harmonium import brute_force
+from tests.models.energy.harmonium.brute_force import BINARY, machine
 
 N_HIDDEN = 4
 

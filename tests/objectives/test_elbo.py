@@ -18,7 +18,7 @@ from likely.objectives.elbo import (
     negative_elbo,
     refine_answer,
 )
-from tests.models.latent.vae_oracles import binary_case, factor_log_prob, factor_rows, linear_case
+from tests.models.latent.variational.vae_oracles import binary_case, factor_log_prob, factor_rows, linear_case
 from tests.objectives.elbo_checks import check_kl, check_weights_are_exact
 
 

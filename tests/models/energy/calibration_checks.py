@@ -8,7 +8,7 @@ from typing import Any
 from scipy import stats
 
 from tests.conftest import ROOT
-from tests.models.energy.checks import ALPHA
+from tests.models.energy.harmonium.learning_checks import ALPHA
 
 LEVELS = (0.5, 0.8, 0.95)
 

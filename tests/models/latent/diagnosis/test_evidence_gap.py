@@ -1,0 +1,113 @@
+"""Annealed evidence of decoders, both ways, and the split of the bound's gap, against linear Gaussian decoders."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import likely
+from likely.models.latent.diagnosis.annealed_latents import Effort, anneal, anneal_back, summed
+from likely.models.latent.diagnosis.evidence_gap import annealed_evidence, bidirectional_gap, evidence_gap
+from tests.models.latent.diagnosis.evidence_gap_checks import EFFORT, check_annealed_is_exact, spoiled_case
+from tests.models.latent.variational.vae_oracles import factor_log_prob, factor_rows, fitted, linear_case, linear_module
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("start", ["posterior", "prior"])
+def test_annealed_is_exact_up_to_its_error(start, global_random_seed):
+    check_annealed_is_exact(anneal, global_random_seed, start)
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_truth_lies_between_the_two_directions(global_random_seed):
+    module, *law = linear_case(global_random_seed)
+    random = np.random.RandomState(global_random_seed)
+    z = random.normal(size=(40, 2))
+    rows = z @ law[0].T + law[1] + np.sqrt(law[2]) * random.normal(size=(40, 6))
+    exact, x = factor_log_prob(rows, *law), jnp.asarray(rows)
+    key = jax.random.key(global_random_seed)
+    low = summed(np.asarray(anneal(key, module, x, None, start="prior", effort=EFFORT)))[0]
+    high = -summed(np.asarray(anneal_back(key, module, x, None, jnp.asarray(z), effort=EFFORT)))[0]
+    for difference in (exact - low, high - exact):  # each at least 0 on average, and not by much
+        error = difference.std(ddof=1) / np.sqrt(len(rows))
+        assert -5 * error < difference.mean() < 0.5
+    assert (high - low).mean() > 0
+
+
+@pytest.mark.usefixtures("x64")
+def test_bounds_are_in_order(global_random_seed):
+    """ELBO <= importance-weighted <= annealed <= exact, on average."""
+    module, rows, exact = spoiled_case(global_random_seed)
+    model = fitted(global_random_seed, rows, module, n_importance=16, n_refine=1)
+    annealed = annealed_evidence(model, rows, n_temperatures=60, n_chains=16, n_leapfrog=5)
+    elbo = evidence_gap(model, rows, n_refine=400, n_samples=256, n_temperatures=60, n_chains=16, n_leapfrog=5).elbo
+    error = 5 * annealed.monte_carlo_stderr
+    assert elbo.mean() < model.score(rows) < annealed.mean + error
+    assert annealed.mean < exact.mean() + error
+    assert annealed.kind == "lower"
+    assert annealed.method == f"annealing from the posterior, {EFFORT}"
+    np.testing.assert_array_equal(annealed.dimensions, (~np.isnan(rows)).sum(axis=1))
+    part = annealed_evidence(model, rows[3:9], n_temperatures=60, n_chains=16, n_leapfrog=5)
+    np.testing.assert_array_equal(part.values, annealed.values[3:9])  # a row's value does not depend on the others
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_gap_of_a_diagonal_posterior_is_split_as_it_must_be(global_random_seed):
+    """For a Gaussian posterior of precision P the best diagonal q loses ½(Σ log P_ii - log det P), whatever the row."""
+    random = np.random.RandomState(global_random_seed)
+    loadings, offset, noise = random.normal(size=(6, 2)), random.normal(size=6), np.full(6, 0.5)
+    precision = np.eye(2) + loadings.T @ (loadings / noise[:, None])
+    lost = 0.5 * (np.log(np.diag(precision)).sum() - np.linalg.slogdet(precision)[1])
+    # a network that answers every row with the prior: all else is amortisation
+    module = linear_module(np.zeros((4, 6)), np.zeros(4), loadings, offset, noise)
+    rows = factor_rows(global_random_seed, loadings, offset, noise, 24)
+    model = fitted(global_random_seed, rows, module)
+    n_samples, effort = 2048, {"n_temperatures": 60, "n_chains": 16, "n_leapfrog": 5}
+    gap = evidence_gap(model, rows, n_refine=400, n_samples=n_samples, **effort)
+    exact = factor_log_prob(rows, loadings, offset, noise)
+    annealed = annealed_evidence(model, rows, **effort)
+    np.testing.assert_array_equal(annealed.values, gap.evidence)
+    error, jensen = 5 * annealed.monte_carlo_stderr, (annealed.stderr**2).mean()
+    assert -error - jensen < gap.evidence.mean() - exact.mean() < error
+    # Of a pair ±ε the log-likelihoods are a constant - ½ε'Aε, with A = S(P - I)S, S the deviations of the best q; all
+    # rows share the pairs. Steps that learn on as many others lose Σ_i Var(ε_i (Aε)_i) / 4 a pair by their own noise.
+    scale = 1 / np.sqrt(np.diag(precision))
+    form, pairs = scale[:, None] * (precision - np.eye(2)) * scale, n_samples / 2
+    error = 5 * np.sqrt((form**2).sum() / 2 / pairs)
+    refit = 5 * ((form**2).sum() + (np.diag(form) ** 2).sum()) / 4 / pairs
+    assert -error < (exact - gap.best).mean() - lost < error + refit
+    assert gap.amortisation.mean() > 1
+    np.testing.assert_allclose(gap.approximation + gap.amortisation, gap.evidence - gap.elbo)
+    assert "approximation" in repr(gap)
+
+
+@pytest.fixture(scope="module")
+def plain():
+    rows = np.random.default_rng(0).normal(size=(60, 1)) @ np.ones((1, 3)) + np.random.default_rng(1).normal(
+        size=(60, 3)
+    )
+    return likely.VAE(1, hidden=(), n_epochs=2, random_state=0).fit(rows)
+
+
+def test_own_rows_tell_how_tight_annealing_is(plain):
+    gap = bidirectional_gap(plain, 30, n_temperatures=60, n_chains=16, n_leapfrog=5)
+    assert -0.05 < gap.mean < 0.5
+    assert "own rows" in repr(gap)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [({"n_temperatures": 0}, "n_temperatures"), ({"n_chains": 1}, "n_chains"), ({"n_leapfrog": 2.5}, "n_leapfrog")],
+)
+def test_bad_efforts_are_refused(options, text, plain):
+    with pytest.raises(ValueError, match=f"`{text}` must be a whole number of at least"):
+        annealed_evidence(plain, np.eye(4, 3), **options)
+
+
+def test_models_without_a_recognition_network_are_refused():
+    with pytest.raises(TypeError, match="Independent has no recognition network"):
+        annealed_evidence(likely.Independent().fit(np.eye(3)), np.eye(3))
+
+
+def test_efforts_say_what_they_are():
+    assert str(Effort(10, 4, 3)) == "10 temperatures, 4 chains, 3 leapfrog steps"
