@@ -27,7 +27,8 @@ _HOMES = {
     "IncomparableError": "likely.contract.evidence",
     "FileError": "likely.storage.files",
     "Model": "likely.contract.model",
-    "load": "likely.contract.model",
+    "Estimator": "likely.contract.estimator",
+    "load": "likely.contract.estimator",
     "Conditional": "likely.contract.conditional",
     "Checkpoint": "likely.training",
     "TrainingError": "likely.training",
@@ -49,8 +50,7 @@ _HOMES = {
     "gradient_flow": "likely.models.language.recurrent.gradient_flow",
     "pretrain": "likely.models.prediction.pretrained.pretraining",
     "Stack": "likely.models.prediction.pretrained.pretraining",
-    "RBMClassifier": "likely.models.energy.harmonium.rbm_classifier",
-} | {entry.class_name: entry.module for entry in (*registry.listed(), *registry.PREDICTORS)}
+} | {entry.class_name: entry.module for entry in registry.ENTRIES}
 
 _PACKAGES = ("columns", "datasets", "gradients", "montecarlo", "nets", "objectives", "training")
 

@@ -105,7 +105,7 @@ def test_the_command_line_loads_nothing_heavy():
 def test_models():
     text = succeed("models").stdout
     entries = json.loads(succeed("models", "--json").stdout)
-    known = (*likely.storage.registry.listed(), *likely.storage.registry.PREDICTORS)
+    known = likely.storage.registry.ENTRIES
     assert [entry["class"] for entry in entries] == [entry.class_name for entry in known]
     assert sum(entry["command_line"] for entry in entries) == len(likely.storage.registry.listed())
     assert "denoise" not in entries[0]["offers"]

@@ -28,7 +28,7 @@ SMALL: dict[str, dict] = {
     "DeepLatentGaussian": {"layers": (2, 1), "hidden": (8,), "n_epochs": 3, "n_importance": 2000},
 }
 
-NAMES = [entry.class_name for entry in registry.ENTRIES]
+NAMES = [entry.class_name for entry in registry.learning_from("rows")]
 
 
 def small(name: str, **changes) -> likely.Model:
@@ -39,7 +39,7 @@ def small(name: str, **changes) -> likely.Model:
 
 def with_hook(hook: str) -> list[str]:
     """Names of the models that write a hook, such as "_evidence"."""
-    return [entry.class_name for entry in registry.ENTRIES if hook in entry.hooks]
+    return [entry.class_name for entry in registry.learning_from("rows") if hook in entry.hooks]
 
 
 def is_real_only(name: str) -> bool:

@@ -14,7 +14,7 @@ SMALL: dict[str, dict] = {
     "NGram": {"order": 3},
     "RecurrentLM": {"layers": (6,), "length": 4, "n_streams": 2, "n_epochs": 5},
 }
-NAMES = [entry.class_name for entry in registry.LANGUAGE]
+NAMES = [entry.class_name for entry in registry.learning_from("text") if entry.has_evidence]
 TRAIN = ["the dog ran away", "the cat ran away", "", "the dog sleeps", "a dog saw the cat", "the cat sleeps"] * 3
 TEST = ["the cat saw a dog", "", "new words here", "the dog"]
 GAPS = [["the", None, "ran"], ["a", "dog"]]

@@ -179,7 +179,7 @@ def test_line_up_suits_any_size(n_rows, schema):
     models = line_up(likely.datasets.Dataset(rows, rows, rows, schema, "zeros"))
     assert next(iter(models)) == "Independent"
     binary = set(schema.kinds) == {"binary"}
-    scored = [e.class_name for e in likely.storage.registry.ENTRIES if e.has_evidence]
+    scored = [e.class_name for e in likely.storage.registry.learning_from("rows") if e.has_evidence]
     takes = [name for name in scored if binary or not getattr(likely, name)._binary_only]
     assert list(models) == takes
     for model in models.values():

@@ -202,7 +202,7 @@ def _give(model: Any, rows: Any, out: Path | None, json: bool) -> None:
 
 
 def _load(path: Path) -> Any:
-    from likely.contract.model import load
+    from likely.contract.estimator import load
 
     return load(path)
 

@@ -50,7 +50,7 @@ def fit(
     entry = registry.find(model)
     out = Path(f"{entry.name}.likely") if out is None else out
     settings = settings if order is None else [*settings, f"order={order}"]
-    if label is not None and entry not in registry.CLASSIFIERS:
+    if label is not None and entry.learns_from != "labels":
         raise ValueError(f"{entry.name} learns without labels: leave out --label, and the column is like the others.")
     if entry.family == "language":
         from likely.cli.text import fit_text
@@ -62,7 +62,7 @@ def fit(
     check_output(out, force)
     _check_checkpoint(checkpoint, resume, force)
     unfitted = _build(entry.class_name, settings, seed)
-    if entry in registry.CLASSIFIERS:
+    if entry.learns_from == "labels":
         from likely.cli.labels import fit_labelled
 
         if checkpoint is not None:

@@ -81,7 +81,7 @@ def predict(
     check_part(part)
     import polars as pl
 
-    from likely.contract.model import load
+    from likely.contract.estimator import load
     from likely.storage.files import write_atomically
 
     model = load(model_file)

@@ -26,28 +26,33 @@ def models(json: Json = False) -> None:
     from likely.storage import registry
 
     if json:
-        print_json(
-            [_described(e, True) for e in registry.listed()] + [_described(e, False) for e in registry.PREDICTORS]
-        )
+        print_json([_described(entry) for entry in registry.ENTRIES])
         return
-    own = dict.fromkeys(registry.EMBEDDINGS, ("similar",)) | dict.fromkeys(registry.CLASSIFIERS, ("predict",))
-    rows = [
-        (e.name, e.summary, " ".join([*own.get(e, ()), *(verb for verb in _VERBS if verb in e.offers)]))
-        for e in registry.listed()
-    ]
+    rows = [(entry.name, entry.summary, " ".join(_verbs(entry))) for entry in registry.listed()]
     _print_table(("model", "what it is", "it can"), rows)
     typer.echo("In Python, since they learn from pairs of sequences:")
-    _print_table(("class", "what it is"), [(f"likely.{e.class_name}", e.summary) for e in registry.PREDICTORS])
+    _print_table(
+        ("class", "what it is"), [(f"likely.{e.class_name}", e.summary) for e in registry.learning_from("pairs")]
+    )
 
 
-def _described(entry: Entry, on_command_line: bool) -> dict[str, Any]:
+def _verbs(entry: Entry) -> list[str]:
+    """The commands that a fitted model answers to."""
+    offered = [verb for verb in _VERBS if verb in entry.offers]
+    if entry.learns_from == "labels":
+        return ["predict", *offered]
+    return ["similar"] if entry.learns_from == "text" and not offered else offered
+
+
+def _described(entry: Entry) -> dict[str, Any]:
     return {
         "name": entry.name,
         "class": entry.class_name,
         "family": entry.family,
         "summary": entry.summary,
         "offers": entry.offers,
-        "command_line": on_command_line,
+        "learns_from": entry.learns_from,
+        "command_line": entry.learns_from != "pairs",
     }
 
 

@@ -9,21 +9,20 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from likely.contract.estimator import STREAMS, Arrays, Estimator, FitRun, check_count, offered, under
 from likely.contract.evidence import Evidence
-from likely.contract.model import FitRun, _check_count, _offered, _seed
+from likely.contract.settings import Count, seed_of
 from likely.datasets import CONVENTION, Corpus, DataError, Encoded, Vocabulary, as_corpus
 from likely.datasets.text.vocabulary import UNKNOWN_ID
-from likely.storage.files import write_arrays
 from likely.storage.modules import describe_estimator, restore_estimator
 
-_STREAMS = ("fit", "evidence", "sample", "condition")
 _OWN = "own"  # the name of tokenizers that have none
 
 
@@ -49,7 +48,7 @@ class Perplexity:
         return f"{self.value:,.2f}, {self.convention} ({self.n_tokens:,} tokens, {self.share_unknown:.1%} <unk>)"
 
 
-class SequenceModel(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
+class SequenceModel(DensityMixin, Estimator):
     """Base of the models of text.
 
     Fitted attributes
@@ -58,14 +57,10 @@ class SequenceModel(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
     history_ : learning curves, a dictionary of lists. seed_ : the seed that `random_state` gave.
     """
 
-    min_count: int
-    max_vocabulary: int | None
-    memory_budget: int
-    random_state: Any
-
-    _resumable = False  # `_fit` honours checkpoint and resume
-    _no_evidence = ""
-    _why_not: ClassVar[dict[str, str]] = {}
+    _: KW_ONLY
+    min_count: Count = 1
+    max_vocabulary: Count | None = None
+    memory_budget: Count = 2 << 30
 
     # ------------------------------------------------------------------ hooks
     # Besides these: `_sample(seed, n, prompt, max_length)` -> n lists of ids, without `</s>` and prompt; and
@@ -114,8 +109,7 @@ class SequenceModel(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
         checkpoint, resume : for models trained by gradient, as in `Model.fit`.
         """
         self._validate_params()
-        if not self._resumable and (checkpoint is not None or resume is not None):
-            raise ValueError(f"{type(self).__name__} is not trained step by step and has no checkpoints.")
+        self._check_resumable(checkpoint, resume)
         corpus = as_corpus(X)
         if vocabulary is None:
             vocabulary = corpus.vocabulary(min_count=self.min_count, max_size=self.max_vocabulary)
@@ -123,10 +117,10 @@ class SequenceModel(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
         if encoded.only_unknown:
             raise DataError("the vocabulary leaves only <unk>: none of its tokens occurs in the text.")
         self.vocabulary_, self.tokenizer_ = vocabulary, _name(corpus)
-        self.seed_ = _seed(self.random_state)
+        self.seed_ = seed_of(self.random_state)
         self.history_: dict[str, list[float]] = {}
         others = None if valid is None else self._encoded(valid)
-        self.params_ = self._fit(encoded, self._stream("fit"), FitRun(others, checkpoint, resume))  # type: ignore[arg-type]
+        self.params_ = self._fit(encoded, self._stream("fit"), FitRun(others, checkpoint, resume))
         return self
 
     def evidence(self, X: Any) -> Evidence:
@@ -185,7 +179,7 @@ class SequenceModel(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
         share = 0.0 if not unknown else len(encoded.where(UNKNOWN_ID)) / n
         return Perplexity(value, n, share, convention(end, unknown))
 
-    @_offered("_sample")
+    @offered("_sample")
     def sample(
         self, n: int = 1, random_state: int | None = None, *, prompt: Any = None, max_length: int = 100
     ) -> list[Any]:
@@ -200,29 +194,26 @@ class SequenceModel(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
         drawn = self._sample(self._stream("sample", random_state), n, start, max_length)
         return [self._spelled([*start, *ids]) for ids in drawn]
 
-    @_offered("_condition")
+    @offered("_condition")
     def condition(self, X: Any) -> Any:
         """The distribution of the unobserved tokens (None) of each sentence given the others."""
         return self._gaps(self._encoded(X))
 
-    @_offered("_condition")
+    @offered("_condition")
     def impute(self, X: Any) -> list[list[str]]:
         """The sentences as lists of tokens, each gap filled with its most probable token."""
         return self.condition(X).typical()
 
-    def save(self, path: Any) -> None:
-        """Write the fitted model into one file: arrays and JSON, no code."""
-        check_is_fitted(self)
+    def _to_file(self) -> tuple[Arrays, dict[str, Any]]:
         arrays = {f"params.{name}": array for name, array in self._arrays().items()}
         arrays |= {f"vocabulary.{name}": array for name, array in self.vocabulary_.to_arrays().items()}
-        write_arrays(path, arrays, describe_estimator(self, apart=("params_", "vocabulary_")))
+        return arrays, describe_estimator(self, apart=("params_", "vocabulary_"))
 
     @classmethod
-    def _rebuild(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> SequenceModel:
-        """What `save` wrote; called by `likely.load`."""
+    def _from_file(cls, arrays: Arrays, meta: dict[str, Any]) -> SequenceModel:
         model = restore_estimator(cls, meta)
-        model.vocabulary_ = Vocabulary.from_arrays(_under("vocabulary.", arrays))
-        model.params_ = model._from_arrays(_under("params.", arrays))
+        model.vocabulary_ = Vocabulary.from_arrays(under("vocabulary.", arrays))
+        model.params_ = model._from_arrays(under("params.", arrays))
         return model
 
     # ---------------------------------------------------------------- plumbing
@@ -233,8 +224,8 @@ class SequenceModel(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
 
     def _stream(self, stream: str, random_state: int | None = None) -> int:
         """A seed for one use of randomness: each has its own, so that samples never change an evidence."""
-        seed = self.seed_ if random_state is None else _seed(random_state)
-        return int(np.random.SeedSequence([seed, _STREAMS.index(stream)]).generate_state(1)[0])
+        seed = self.seed_ if random_state is None else seed_of(random_state)
+        return int(np.random.SeedSequence([seed, STREAMS.index(stream)]).generate_state(1)[0])
 
     def _encoded(self, X: Any) -> Encoded:
         check_is_fitted(self)
@@ -254,7 +245,7 @@ class SequenceModel(DensityMixin, BaseEstimator, metaclass=abc.ABCMeta):
     def _prompted(self, n: int, prompt: Any) -> list[int]:
         """The ids of a prompt, after a look at what is asked for."""
         check_is_fitted(self)
-        _check_count(n)
+        check_count(n)
         start = [] if prompt is None else self._encoded([prompt]).tokens[:-1].tolist()
         if any(token < 0 for token in start):
             raise ValueError("a prompt has no gaps: use condition or impute to fill them.")
@@ -300,10 +291,6 @@ def _name(corpus: Corpus) -> str:
 
 def _has_text(X: Any) -> bool:
     return hasattr(X, "__fspath__") or (isinstance(X, list | tuple) and any(isinstance(x, str) for x in X))
-
-
-def _under(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 __all__ = ["FitRun", "Perplexity", "SequenceModel", "convention"]

@@ -8,40 +8,28 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from likely.contract.model import _seed
+from likely.contract.estimator import Arrays
+from likely.contract.settings import Count, Positive, seed_of
+from likely.contract.trained import Trained
 from likely.objectives.sequence_loss import PADDING, mean_sequence_loss, sequence_loss
 from likely.runtime import by_blocks
-from likely.storage.files import write_arrays
 from likely.storage.modules import describe_estimator, restore_estimator, restore_module, save_module
-from likely.training import TrainingConfig, train
-from likely.training.config import SCHEDULES
+from likely.training import train
+from likely.training.optimisers import Schedule
 
 _SHORTEST = 8  # sequences are padded to this length or a power of two, so that few programs serve all lengths
 
-COUNT = [Interval(Integral, 1, None, closed="left")]
-TRAINING: dict[str, Any] = {
-    "n_epochs": COUNT,
-    "batch_size": COUNT,
-    "learning_rate": [Interval(Real, 0, None, closed="neither")],
-    "schedule": [StrOptions(set(SCHEDULES))],
-    "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
-    "patience": [*COUNT, None],
-    "random_state": ["random_state"],
-}
 
-
-class SequencePredictor(BaseEstimator, metaclass=abc.ABCMeta):
+class SequencePredictor(Trained):
     """Base of the models of one sequence, or label, given another.
 
     Fitted attributes
@@ -49,15 +37,15 @@ class SequencePredictor(BaseEstimator, metaclass=abc.ABCMeta):
     params_ : the network. history_ : learning curves, a dictionary of lists. seed_ : the seed `random_state` gave.
     """
 
-    n_epochs: int
-    batch_size: int
-    learning_rate: float
-    schedule: str
-    gradient_clip: float | None
-    patience: int | None
-    random_state: Any
+    _: KW_ONLY
+    n_epochs: Count = 20
+    batch_size: Count = 64
+    learning_rate: Positive = 3e-3
+    schedule: Schedule = "cosine"
+    gradient_clip: Positive | None = 1.0
+    patience: Count | None = None
 
-    _parameter_constraints: ClassVar[dict] = TRAINING
+    _resumable = True
     _losses: ClassVar[Callable[..., Any]]  # (network, inputs, targets) -> (n,) sums of -log p, (n,) how many
 
     # ------------------------------------------------------------------------- hooks
@@ -84,11 +72,13 @@ class SequencePredictor(BaseEstimator, metaclass=abc.ABCMeta):
         checkpoint, resume : where to save the run (a path or a `likely.Checkpoint`), and one to go on from.
         """
         self._validate_params()
-        config = self._config(valid is not None)
+        if self.patience is not None and valid is None:
+            raise ValueError("`patience` needs pairs to wait for: give `valid` to fit, or set patience=None.")
+        config = self._training()
         self._learn(X, y)
         inputs, targets = self._pairs(X, y)
         others = None if valid is None else self._pairs(*_pair(valid))
-        self.seed_ = _seed(self.random_state)
+        self.seed_ = seed_of(self.random_state)
         start_key, train_key = jax.random.split(jax.random.key(self.seed_))
         widths = [max(map(len, part)) for part in (inputs, targets)]
         if others is not None:
@@ -116,23 +106,14 @@ class SequencePredictor(BaseEstimator, metaclass=abc.ABCMeta):
         losses = partial(_totals, self.params_, losses=type(self)._losses)
         return -np.array(grouped(losses, inputs, targets), np.float64)
 
-    def save(self, path: Any) -> None:
-        """Write the fitted model into one file, arrays and JSON, no code; `likely.load` reads it."""
-        check_is_fitted(self)
-        write_arrays(path, save_module(self.params_), describe_estimator(self, apart=("params_",)))
+    def _to_file(self) -> tuple[Arrays, dict[str, Any]]:
+        return save_module(self.params_), describe_estimator(self, apart=("params_",))
 
     @classmethod
-    def _rebuild(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> SequencePredictor:
-        """What `save` wrote; called by `likely.load`."""
+    def _from_file(cls, arrays: Arrays, meta: dict[str, Any]) -> SequencePredictor:
         model = restore_estimator(cls, meta)
         model.params_ = restore_module(jax.eval_shape(model._network, jax.random.key(0)), arrays)
         return model
-
-    def _config(self, has_valid: bool) -> TrainingConfig:
-        if self.patience is not None and not has_valid:
-            raise ValueError("`patience` needs pairs to wait for: give `valid` to fit, or set patience=None.")
-        names = ("n_epochs", "batch_size", "learning_rate", "schedule", "gradient_clip", "patience")
-        return TrainingConfig(optimizer="adam", **{name: getattr(self, name) for name in names})
 
 
 def grouped(function: Callable[..., Any], *parts: Sequence[np.ndarray]) -> list[Any]:

@@ -141,7 +141,7 @@ def _model(model: Any, data: Dataset) -> Model:
         entry = registry.find(model)
         if entry.family == "language":
             raise ValueError(f"{data.name} is a table, and {entry.class_name} is a model of text.")
-        if entry in registry.CLASSIFIERS:
+        if entry.learns_from == "labels":
             raise ValueError(f"{entry.class_name} learns from labels, which a comparison does not give.")
         return suited(model, data)
     if not isinstance(model, Model):

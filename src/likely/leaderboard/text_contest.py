@@ -99,13 +99,14 @@ def _recurrent(vocabulary: Vocabulary) -> Any:
     from likely.models.language.recurrent.recurrent_lm import RecurrentLM
 
     # beyond some thousand words the softmax over all of them is most of the work
-    output, n_seen = ("nce", 5_000_000) if len(vocabulary.tokens) > 5_000 else ("softmax", 1_000_000)
+    is_large = len(vocabulary.tokens) > 5_000
+    n_seen = 5_000_000 if is_large else 1_000_000
     n_epochs = max(1, min(20, n_seen // max(1, int(vocabulary.counts.sum()))))
     return RecurrentLM(
         (200,),
         tied=True,
         dropout=0.1,
-        output=output,
+        output="nce" if is_large else "softmax",
         n_noise=500,
         n_streams=40,
         learning_rate=8e-3,
@@ -119,12 +120,12 @@ def _model(model: Any) -> Any:
 
     if isinstance(model, str):
         entry = registry.find(model)
-        if entry in registry.EMBEDDINGS:
+        if entry.learns_from == "text" and not entry.has_evidence:
             raise ValueError(f"{entry.class_name} gives no probability of a sentence, so there is nothing to compare.")
         cls = registry.model_class(entry.class_name)
         model = cls() if issubclass(cls, SequenceModel) else cls
     if not isinstance(model, SequenceModel):
-        known = ", ".join(entry.class_name for entry in registry.LANGUAGE)
+        known = ", ".join(entry.class_name for entry in registry.learning_from("text") if entry.has_evidence)
         shown = model.__name__ if isinstance(model, type) else repr(model)
         raise ValueError(f"the data are text, and {shown} is no model of text: there are {known}.")
     return model

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Key
 
 from likely.runtime import float_dtype
 
+Activation = Literal["elu", "gelu", "identity", "leaky_relu", "relu", "selu", "sigmoid", "softplus", "swish", "tanh"]
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "elu": jax.nn.elu,
     "gelu": jax.nn.gelu,

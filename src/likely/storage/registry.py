@@ -9,11 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from likely.contract.model import Model
-
+from typing import Any, Literal
 
 # What a model may offer besides fit, evidence and save: the public methods by the hook that a model writes.
 HOOKS = {
@@ -30,15 +26,28 @@ _DENSITY = ("_evidence", "_sample")
 _CODE = ("_reconstruct", "_encode", "_decode")
 
 
+LearnsFrom = Literal["rows", "labels", "text", "pairs"]
+
+
 @dataclass(frozen=True)
 class Entry:
-    """A model's class name, where it lives, its family, what it is in one line, and the hooks that it has."""
+    """An estimator of the library.
+
+    Parameters
+    ----------
+    class_name, module : what it is called, and where it lives.
+    family : the room of `likely.models` that it is in.
+    summary : what it is in one line.
+    hooks : those that it has, and so the methods that it offers.
+    learns_from : "rows" of a table; rows and their "labels"; "text"; or "pairs" of sequences.
+    """
 
     class_name: str
     module: str
     family: str
     summary: str
     hooks: tuple[str, ...] = tuple(HOOKS)
+    learns_from: LearnsFrom = "rows"
 
     @property
     def has_evidence(self) -> bool:
@@ -150,17 +159,13 @@ ENTRIES: tuple[Entry, ...] = (
         "latent",
         "several layers of Gaussian latents, with networks between",
     ),
-)
-
-# Models of tables that learn from labels: the command line fits them where there are labels, and leaderboards, which
-# give none, leave them out.
-CLASSIFIERS: tuple[Entry, ...] = (
     Entry(
         "PretrainedClassifier",
         "likely.models.prediction.pretrained.classifier",
         "prediction",
         "layers pretrained without labels, fine-tuned with them",
         hooks=(),
+        learns_from="labels",
     ),
     Entry(
         "SemiSupervisedVAE",
@@ -168,50 +173,23 @@ CLASSIFIERS: tuple[Entry, ...] = (
         "latent",
         "a VAE of rows of which some have a label",
         hooks=tuple(hook for hook in HOOKS if hook != "_decode"),
-    ),
-)
-
-# Estimators that learn from pairs of sequences: a file may name them and `likely.<Name>` imports them, but neither the
-# command line nor a leaderboard.
-PREDICTORS: tuple[Entry, ...] = (
-    Entry(
-        "Seq2Seq",
-        "likely.models.language.pairs.seq2seq",
-        "language",
-        "one sequence from another, by attention",
-        hooks=(),
+        learns_from="labels",
     ),
     Entry(
-        "SequenceLabeller",
-        "likely.models.language.pairs.sequence_labeller",
-        "language",
-        "a label for each token, read both ways",
+        "RBMClassifier",
+        "likely.models.energy.harmonium.rbm_classifier",
+        "energy",
+        "an RBM over rows and labels, which names the label",
         hooks=(),
+        learns_from="labels",
     ),
-    Entry(
-        "SequenceClassifier",
-        "likely.models.language.pairs.sequence_classifier",
-        "language",
-        "a label for a sequence, from the last output or a tree",
-        hooks=(),
-    ),
-    Entry(
-        "NeuralTuringMachine",
-        "likely.models.language.pairs.neural_turing_machine",
-        "language",
-        "bits from bits, by way of a memory",
-        hooks=(),
-    ),
-)
-
-# Models of text: a row is a sentence, so they keep the contract of `likely.SequenceModel`, not that of tables.
-LANGUAGE: tuple[Entry, ...] = (
     Entry(
         "NGram",
         "likely.models.language.ngram.ngram",
         "language",
         "n-grams with any smoothing, Kneser-Ney to Katz",
         hooks=(*_DENSITY, "_condition"),
+        learns_from="text",
     ),
     Entry(
         "RecurrentLM",
@@ -219,29 +197,63 @@ LANGUAGE: tuple[Entry, ...] = (
         "language",
         "recurrent cells along text, LSTM to GRU",
         hooks=_DENSITY,
+        learns_from="text",
     ),
-)
-
-# They learn from text and have vectors of words, but no likelihood of sentences: the command line fits them, and
-# leaderboards leave them out.
-EMBEDDINGS: tuple[Entry, ...] = (
     Entry(
         "SkipGram",
         "likely.models.language.embeddings.skipgram",
         "language",
         "vectors of words, by negative sampling, noise contrast or softmax",
         hooks=(),
+        learns_from="text",
+    ),
+    Entry(
+        "Seq2Seq",
+        "likely.models.language.pairs.seq2seq",
+        "language",
+        "one sequence from another, by attention",
+        hooks=(),
+        learns_from="pairs",
+    ),
+    Entry(
+        "SequenceLabeller",
+        "likely.models.language.pairs.sequence_labeller",
+        "language",
+        "a label for each token, read both ways",
+        hooks=(),
+        learns_from="pairs",
+    ),
+    Entry(
+        "SequenceClassifier",
+        "likely.models.language.pairs.sequence_classifier",
+        "language",
+        "a label for a sequence, from the last output or a tree",
+        hooks=(),
+        learns_from="pairs",
+    ),
+    Entry(
+        "NeuralTuringMachine",
+        "likely.models.language.pairs.neural_turing_machine",
+        "language",
+        "bits from bits, by way of a memory",
+        hooks=(),
+        learns_from="pairs",
     ),
 )
 
 
+def learning_from(*sources: LearnsFrom) -> tuple[Entry, ...]:
+    """The entries that learn from rows, from labels, from text or from pairs."""
+    return tuple(entry for entry in ENTRIES if entry.learns_from in sources)
+
+
 def listed() -> tuple[Entry, ...]:
-    """What the command line fits."""
-    return (*ENTRIES, *CLASSIFIERS, *LANGUAGE, *EMBEDDINGS)
+    """What the command line fits; for pairs of sequences there is no file that it reads."""
+    return learning_from("rows", "labels", "text")
 
 
 def find(name: str) -> Entry:
-    """The entry of a model, of tables or of text, by class name or command-line name, whatever the case."""
+    """The entry of what the command line fits, by class name or command-line name, whatever the case."""
     known = {entry.name: entry for entry in listed()}
     if name.lower() in known:
         return known[name.lower()]
@@ -250,14 +262,14 @@ def find(name: str) -> Entry:
     raise ValueError(f"there is no model {name!r}.{hint} Models: {', '.join(known)}.")
 
 
-def model_class(name: str) -> type[Model]:
-    """The class of a model, imported now."""
-    entry = next((entry for entry in PREDICTORS if entry.class_name == name), None) or find(name)
+def model_class(name: str) -> Any:
+    """The class of an estimator, imported now."""
+    entry = next((entry for entry in ENTRIES if entry.class_name == name), None) or find(name)
     return getattr(importlib.import_module(entry.module), entry.class_name)
 
 
 def models_that_can(verb: str, like: str = "") -> list[str]:
     """Class names of the models that offer a method such as "transform", of tables, or of text if `like` is."""
-    texts = [entry.class_name for entry in (*LANGUAGE, *EMBEDDINGS, *PREDICTORS) if entry.family == "language"]
-    kin = LANGUAGE if like in texts else ENTRIES
+    own = next((entry.learns_from for entry in ENTRIES if entry.class_name == like), "rows")
+    kin = learning_from("text") if own in ("text", "pairs") else learning_from("rows")
     return [entry.class_name for entry in kin if verb in entry.offers]

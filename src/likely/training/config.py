@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from numbers import Integral, Real
 from typing import Any
 
-from likely.training.optimisers import OPTIMIZERS, SCHEDULES, OptimiserSpec
+from likely.training.optimisers import OPTIMIZERS, SCHEDULES, OptimiserSpec, Optimizer, Schedule
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class TrainingConfig:
     n_epochs: int = 100
     batch_size: int | None = 100
     shuffle: bool = True
-    optimizer: str = "adam"
+    optimizer: Optimizer = "adam"
     learning_rate: float | None = None
-    schedule: str = "constant"
+    schedule: Schedule = "constant"
     warmup_steps: int = 0
     weight_decay: float = 0.0
     gradient_clip: float | None = None

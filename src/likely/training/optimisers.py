@@ -11,13 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import jax
 import optax
 
+SteppedOptimizer = Literal["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam"]  # a step of each batch alone
+Optimizer = Literal[SteppedOptimizer, "lbfgs"]
+Schedule = Literal["constant", "cosine", "linear", "exponential"]
+
 # Learning rates when none is given. L-BFGS finds its own by a line search that starts from 1.
-OPTIMIZERS = {
+OPTIMIZERS: dict[Optimizer, float] = {
     "sgd": 1e-2,
     "momentum": 1e-2,
     "nesterov": 1e-2,
@@ -26,7 +30,7 @@ OPTIMIZERS = {
     "adam": 1e-3,
     "lbfgs": 1.0,
 }
-SCHEDULES = ("constant", "cosine", "linear", "exponential")
+SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
 MOMENTUM = 0.9
 FINAL_FRACTION = 0.01  # of the learning rate, at the end of the exponential schedule
 

@@ -6,21 +6,21 @@ columns depend on each other. Cost: one pass over the rows.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
-from sklearn.utils._param_validation import Interval
 
 from likely.columns import Columns
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
 from likely.contract.model import FitRun, Model
+from likely.contract.settings import NonNegative
 from likely.runtime import by_blocks, float_dtype, sum_blocks
 
 
@@ -64,22 +64,15 @@ class Independent(Model):
     array([-0.2877])
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "pseudo_count": [Interval(Real, 0, None, closed="left")],
-        "schema": "no_validation",
-        "random_state": ["random_state"],
-    }
+    _: KW_ONLY
+    pseudo_count: NonNegative = 1.0
+
     _why_not: ClassVar[dict] = {
         "transform": "its columns share no latent code",
         "fit_transform": "its columns share no latent code",
         "inverse_transform": "its columns share no latent code",
         "denoise": "with independent columns the other cells say nothing about a noisy one",
     }
-
-    def __init__(self, *, pseudo_count: float = 1.0, schema: Any = None, random_state: Any = None):
-        self.pseudo_count = pseudo_count
-        self.schema = schema
-        self.random_state = random_state
 
     def _init(self, key, columns):
         return IndependentParams(jnp.zeros(columns.n_statistics, float_dtype()))

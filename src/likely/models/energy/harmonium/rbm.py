@@ -8,19 +8,21 @@ evidence, is exact up to 20 units on the smaller side; beyond, an interval from 
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from numbers import Integral
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from likely.columns import Columns
 from likely.contract.evidence import Evidence
-from likely.contract.model import FitRun, Model
+from likely.contract.model import FitRun
+from likely.contract.settings import Count, NonNegative, Share
+from likely.contract.trained import EarlyStopped, GradientTrained
 from likely.models.energy.harmonium import chains as clamped
 from likely.models.energy.harmonium import machine as harmonium
 from likely.models.energy.harmonium.answers import Exact, LogSum, Sampled, answers
@@ -36,15 +38,16 @@ from likely.models.energy.harmonium.learning import (
     to_natural,
 )
 from likely.models.energy.harmonium.machine import RBMParams
+from likely.models.energy.normaliser import Annealed
 from likely.runtime import by_blocks, float_dtype, sum_blocks
-from likely.training import TrainingConfig, train
-from likely.training.config import OPTIMIZERS, SCHEDULES
+from likely.training import train
+from likely.training.optimisers import Schedule, SteppedOptimizer
 
 _INPUT_SCALE = 0.3  # of what the first weights give a hidden unit: it starts near its bias, yet off the saddle at zero
 _HELD_OUT = 1000  # validation rows at most that learning looks at, where it does not validate by them
 
 
-class RBM(Model):
+class RBM(EarlyStopped, GradientTrained, Annealed):
     """Restricted Boltzmann machine with binary hidden units and visible units of any columns.
 
     Parameters
@@ -88,90 +91,20 @@ class RBM(Model):
     'exact'
     """
 
-    _resumable = True
-    _effort = "n_temperatures"
-    _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "objective": [StrOptions({"pcd", "cd"})],
-        "n_gibbs_steps": [Interval(Integral, 1, None, closed="left"), tuple, list],
-        "n_chains": [Interval(Integral, 1, None, closed="left")],
-        "n_tempered": [Interval(Integral, 1, None, closed="left")],
-        "sparsity_target": [Interval(Real, 0, 1, closed="neither"), None],
-        "sparsity_strength": [Interval(Real, 0, None, closed="left")],
-        "centring": ["boolean"],
-        "n_epochs": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "optimizer": [StrOptions(set(OPTIMIZERS) - {"lbfgs"})],
-        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "schedule": [StrOptions(set(SCHEDULES))],
-        "warmup_steps": [Interval(Integral, 0, None, closed="left")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
-        "averaging": [Interval(Real, 0, 1, closed="right"), None],
-        "patience": [Interval(Integral, 1, None, closed="left"), None],
-        "validate_every": [Interval(Integral, 1, None, closed="left")],
-        "memory_budget": [Interval(Integral, 1, None, closed="left")],
-        "n_temperatures": [Interval(Integral, 1, None, closed="left")],
-        "n_ais_chains": [Interval(Integral, 2, None, closed="left")],
-        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
-        "schema": "no_validation",
-        "random_state": ["random_state"],
-    }
+    n_components: Count = 64
+    _: KW_ONLY
+    objective: Literal["pcd", "cd"] = "pcd"
+    n_gibbs_steps: Count | tuple | list = 1
+    n_chains: Count = 100
+    n_tempered: Count = 1
+    sparsity_target: Share | None = None
+    sparsity_strength: NonNegative = 1.0
+    centring: bool = True
+    batch_size: Count = 20
+    optimizer: SteppedOptimizer = "sgd"
+    schedule: Schedule = "linear"
 
-    def __init__(
-        self,
-        n_components: int = 64,
-        *,
-        objective: str = "pcd",
-        n_gibbs_steps: Any = 1,
-        n_chains: int = 100,
-        n_tempered: int = 1,
-        sparsity_target: float | None = None,
-        sparsity_strength: float = 1.0,
-        centring: bool = True,
-        n_epochs: int = 100,
-        batch_size: int = 20,
-        optimizer: str = "sgd",
-        learning_rate: float | None = None,
-        schedule: str = "linear",
-        warmup_steps: int = 0,
-        weight_decay: float = 0.0,
-        gradient_clip: float | None = None,
-        averaging: float | None = None,
-        patience: int | None = None,
-        validate_every: int = 1,
-        memory_budget: int = 2 << 30,
-        n_temperatures: int = 1000,
-        n_ais_chains: int = 128,
-        n_sweeps: int = 200,
-        schema: Any = None,
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.objective = objective
-        self.n_gibbs_steps = n_gibbs_steps
-        self.n_chains = n_chains
-        self.n_tempered = n_tempered
-        self.sparsity_target = sparsity_target
-        self.sparsity_strength = sparsity_strength
-        self.centring = centring
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.warmup_steps = warmup_steps
-        self.weight_decay = weight_decay
-        self.gradient_clip = gradient_clip
-        self.averaging = averaging
-        self.patience = patience
-        self.validate_every = validate_every
-        self.memory_budget = memory_budget
-        self.n_temperatures = n_temperatures
-        self.n_ais_chains = n_ais_chains
-        self.n_sweeps = n_sweeps
-        self.schema = schema
-        self.random_state = random_state
+    _resumable = True
 
     def _init(self, key, columns):
         dtype, k = float_dtype(), self.n_components
@@ -192,12 +125,10 @@ class RBM(Model):
         mean, variance = moments(rows, columns)
         params = self._init(init_key, columns)
         params = eqx.tree_at(lambda p: p.visible_bias, params, columns.natural(mean, floor=1e-4))
-        settings = {name: getattr(self, name) for name in _CONFIG}
-        if self.learning_rate is None and self.optimizer == "sgd":
-            settings["learning_rate"] = 0.2 if set(columns.kinds) <= {"binary", "categorical"} else 0.05
-        if validate is not None:
-            settings["patience"] = self.patience
-        config = TrainingConfig(**settings)
+        rate = self.learning_rate
+        if rate is None and self.optimizer == "sgd":
+            rate = 0.2 if set(columns.kinds) <= {"binary", "categorical"} else 0.05
+        config = self._training(learning_rate=rate, patience=None if validate is None else self.patience)
         result = train(
             to_learning(params, columns),
             objective,
@@ -327,21 +258,6 @@ class RBM(Model):
 
     def _reconstruct(self, rows, key):
         return self._decode(self._encode(rows, key))
-
-
-_CONFIG = (
-    "n_epochs",
-    "batch_size",
-    "optimizer",
-    "learning_rate",
-    "schedule",
-    "warmup_steps",
-    "weight_decay",
-    "gradient_clip",
-    "averaging",
-    "validate_every",
-    "memory_budget",
-)
 
 
 def moments(rows: np.ndarray, columns: Columns) -> tuple[jax.Array, jax.Array]:

@@ -7,21 +7,22 @@ a prediction: one hidden layer for each class.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils._param_validation import Interval
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from likely.columns import Columns
+from likely.contract.settings import NonNegative, Positive, Whole
+from likely.contract.table_estimator import TableEstimator
 from likely.models.energy.harmonium.answers import Exact
 from likely.models.energy.harmonium.few_holes import few_holes
 from likely.models.energy.harmonium.learning import ChainState, contrast, keep_scales, to_learning, to_natural
@@ -102,7 +103,7 @@ def label_probabilities(joint: RBM, rows: Float[np.ndarray, "n d"]) -> Float[np.
     return out
 
 
-class RBMClassifier(ClassifierMixin, BaseEstimator):
+class RBMClassifier(ClassifierMixin, TableEstimator):
     """A classifier by the free energy of an RBM over rows and labels.
 
     Parameters
@@ -130,28 +131,11 @@ class RBMClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "machine": [RBM, None],
-        "n_tuning_epochs": [Interval(Integral, 0, None, closed="left")],
-        "tuning_rate": [Interval(Real, 0, None, closed="neither")],
-        "generative_weight": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        machine: RBM | None = None,
-        *,
-        n_tuning_epochs: int = 0,
-        tuning_rate: float = 1e-3,
-        generative_weight: float = 0.1,
-        random_state: Any = None,
-    ):
-        self.machine = machine
-        self.n_tuning_epochs = n_tuning_epochs
-        self.tuning_rate = tuning_rate
-        self.generative_weight = generative_weight
-        self.random_state = random_state
+    machine: RBM | None = None
+    _: KW_ONLY
+    n_tuning_epochs: Whole = 0
+    tuning_rate: Positive = 1e-3
+    generative_weight: NonNegative = 0.1
 
     def fit(self, X: Any, y: Any) -> RBMClassifier:
         """Learn p(x, y), then tune p(y | x) if asked for; NaN cells of X are unobserved."""
@@ -219,9 +203,8 @@ class RBMClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"y must hold at least two classes, got one class: {self.classes_.tolist()[0]!r}.")
         return codes
 
-    def _checked(self, X: Any, reset: bool) -> Any:
-        """The base's checks of a table, on this estimator: names and numbers of columns as scikit-learn has them."""
-        return RBM._checked(self, X, reset)
+    def _init(self, key, columns):
+        raise NotImplementedError
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

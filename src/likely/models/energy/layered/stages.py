@@ -89,29 +89,11 @@ def check_layers(layers: Any) -> None:
         )
 
 
-def config_of(model: Any, *, n_epochs: int, learning_rate: float | None) -> TrainingConfig:
-    """The settings of one stage: those that all stages share are hyper-parameters of the model."""
-    shared = {name: getattr(model, name) for name in _SHARED}
-    return TrainingConfig(n_epochs=n_epochs, learning_rate=learning_rate, **shared)
-
-
 def steps_rate(model: Any, columns: Columns, bounded: float) -> float | None:
     """The model's learning rate, or one for its columns, `bounded` if their statistics are; None: the optimiser's."""
     if model.learning_rate is not None or model.optimizer != "sgd":
         return model.learning_rate
     return bounded if set(columns.kinds) <= {"binary", "categorical"} else 0.05
-
-
-_SHARED = (
-    "batch_size",
-    "optimizer",
-    "schedule",
-    "warmup_steps",
-    "weight_decay",
-    "gradient_clip",
-    "averaging",
-    "memory_budget",
-)
 
 
 def _finished(path: Path, number: int) -> Path:

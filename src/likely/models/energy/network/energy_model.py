@@ -9,18 +9,21 @@ matching and pseudo-likelihood. The evidence is exact for up to 2^20 possible ro
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from numbers import Integral
+from typing import Annotated, Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from likely.contract.evidence import Evidence
-from likely.contract.model import FitRun, Model
+from likely.contract.model import FitRun
+from likely.contract.settings import Count, NonNegative, Positive, Sizes, Unchecked, one_of
+from likely.contract.trained import GradientTrained
 from likely.models.energy.harmonium.answers import LogSum
 from likely.models.energy.network import annealing as energy_annealed
 from likely.models.energy.network import answers as energy_inference
@@ -40,15 +43,17 @@ from likely.models.energy.network.function import (
 from likely.models.energy.network.learning import OBJECTIVES, LearningState, Options, learn
 from likely.models.energy.network.moves import step_sizes
 from likely.models.energy.network.noise import make_noise
-from likely.nets import ACTIVATIONS, encoder_features
+from likely.models.energy.normaliser import Annealed
+from likely.nets import encoder_features
 from likely.nets.column_interface import spread_locations
+from likely.nets.mlp import Activation
 from likely.runtime import by_blocks, float_dtype, sum_blocks
 from likely.schema import SchemaError
-from likely.training import TrainingConfig, train
-from likely.training.config import OPTIMIZERS, SCHEDULES
+from likely.training import train
+from likely.training.optimisers import Schedule, SteppedOptimizer
 
 
-class EnergyModel(Model):
+class EnergyModel(GradientTrained, Annealed):
     """Any network as an energy, trained without its normaliser.
 
     Parameters
@@ -94,102 +99,34 @@ class EnergyModel(Model):
     True
     """
 
+    network: Literal["mlp"] | Callable | None = None
+    _: KW_ONLY
+    objective: Annotated[str, one_of(OBJECTIVES)] = "nce"
+    base: bool = True
+    hidden: Sizes = (64, 64)
+    activation: Activation = "swish"
+    noise: Unchecked = "independent"
+    n_noise: Count = 10
+    n_chains: Count = 100
+    n_steps: Count = 10
+    n_slices: Count = 1
+    noise_scale: Positive = 0.1
+    n_cells: Count | None = None
+    n_epochs: Count = 200
+    optimizer: SteppedOptimizer = "adam"
+    learning_rate: Positive | None = 5e-3
+    schedule: Schedule = "cosine"
+    weight_decay: NonNegative = 0.2
+    gradient_clip: Positive | None = 10.0
+    n_temperatures: Count = 500
+
     _resumable = True
-    _effort = "n_temperatures"
     _why_not: ClassVar[dict] = {
         "transform": "an energy has no code",
         "fit_transform": "an energy has no code",
         "inverse_transform": "an energy has no code",
         "denoise": "it sees a row through no code; erase the cells that are in doubt and impute them",
     }
-    _parameter_constraints: ClassVar[dict] = {
-        "network": [StrOptions({"mlp"}), callable, None],
-        "objective": [StrOptions(set(OBJECTIVES))],
-        "base": ["boolean"],
-        "hidden": [tuple, list],
-        "activation": [StrOptions(set(ACTIVATIONS))],
-        "noise": "no_validation",
-        "n_noise": [Interval(Integral, 1, None, closed="left")],
-        "n_chains": [Interval(Integral, 1, None, closed="left")],
-        "n_steps": [Interval(Integral, 1, None, closed="left")],
-        "n_slices": [Interval(Integral, 1, None, closed="left")],
-        "noise_scale": [Interval(Real, 0, None, closed="neither")],
-        "n_cells": [Interval(Integral, 1, None, closed="left"), None],
-        "n_epochs": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "optimizer": [StrOptions(set(OPTIMIZERS) - {"lbfgs"})],
-        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "schedule": [StrOptions(set(SCHEDULES))],
-        "warmup_steps": [Interval(Integral, 0, None, closed="left")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
-        "averaging": [Interval(Real, 0, 1, closed="right"), None],
-        "memory_budget": [Interval(Integral, 1, None, closed="left")],
-        "n_temperatures": [Interval(Integral, 1, None, closed="left")],
-        "n_ais_chains": [Interval(Integral, 2, None, closed="left")],
-        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
-        "schema": "no_validation",
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        network: Any = None,
-        *,
-        objective: str = "nce",
-        base: bool = True,
-        hidden: Any = (64, 64),
-        activation: str = "swish",
-        noise: Any = "independent",
-        n_noise: int = 10,
-        n_chains: int = 100,
-        n_steps: int = 10,
-        n_slices: int = 1,
-        noise_scale: float = 0.1,
-        n_cells: int | None = None,
-        n_epochs: int = 200,
-        batch_size: int = 100,
-        optimizer: str = "adam",
-        learning_rate: float | None = 5e-3,
-        schedule: str = "cosine",
-        warmup_steps: int = 0,
-        weight_decay: float = 0.2,
-        gradient_clip: float | None = 10.0,
-        averaging: float | None = None,
-        memory_budget: int = 2 << 30,
-        n_temperatures: int = 500,
-        n_ais_chains: int = 128,
-        n_sweeps: int = 200,
-        schema: Any = None,
-        random_state: Any = None,
-    ):
-        self.network = network
-        self.objective = objective
-        self.base = base
-        self.hidden = hidden
-        self.activation = activation
-        self.noise = noise
-        self.n_noise = n_noise
-        self.n_chains = n_chains
-        self.n_steps = n_steps
-        self.n_slices = n_slices
-        self.noise_scale = noise_scale
-        self.n_cells = n_cells
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.warmup_steps = warmup_steps
-        self.weight_decay = weight_decay
-        self.gradient_clip = gradient_clip
-        self.averaging = averaging
-        self.memory_budget = memory_budget
-        self.n_temperatures = n_temperatures
-        self.n_ais_chains = n_ais_chains
-        self.n_sweeps = n_sweeps
-        self.schema = schema
-        self.random_state = random_state
 
     @property
     def _kind(self) -> Kind:
@@ -215,7 +152,7 @@ class EnergyModel(Model):
             params,
             partial(learn, kind=self._kind, options=Options(**{name: getattr(self, name) for name in Options._fields})),
             rows,
-            config=TrainingConfig(**{name: getattr(self, name) for name in _CONFIG}),
+            config=self._training(),
             key=train_key,
             state=LearningState(noise, chains, params.log_steps),
             checkpoint=run.checkpoint,
@@ -319,20 +256,6 @@ class EnergyModel(Model):
 
     def _condition(self, rows, key):
         return self._answers().condition(key, rows)
-
-
-_CONFIG = (
-    "n_epochs",
-    "batch_size",
-    "optimizer",
-    "learning_rate",
-    "schedule",
-    "warmup_steps",
-    "weight_decay",
-    "gradient_clip",
-    "averaging",
-    "memory_budget",
-)
 
 
 _first_perceptron = eqx.filter_jit(first_perceptron)  # one program in place of many small ones

@@ -7,17 +7,18 @@ is exact, else chains × units². log Z is exact where all but 20 units can be s
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from likely.contract.model import FitRun
+from likely.contract.settings import Count, Positive, Whole, one_of
+from likely.contract.trained import GradientTrained
 from likely.models.energy.harmonium.chains import Settings
 from likely.models.energy.pairwise import machine as pairwise
 from likely.models.energy.pairwise.answers import Exact, Sampled, answers
@@ -32,8 +33,8 @@ from likely.models.energy.pairwise.machine import (
 )
 from likely.models.energy.pairwise.pairwise_model import PairwiseModel
 from likely.runtime import float_dtype
-from likely.training import TrainingConfig, train
-from likely.training.config import OPTIMIZERS, SCHEDULES
+from likely.training import train
+from likely.training.optimisers import Optimizer, Schedule
 
 EXACT_UNITS = 16  # "auto" enumerates up to here; each unit more doubles the cost of an update
 MOST_EXACT_UNITS = 20
@@ -41,7 +42,7 @@ GRAPHS = ("complete", "restricted", "semi-restricted")
 _INPUT_SCALE = 0.3  # of what the first weights give a hidden unit: it starts near its bias, yet off the saddle at zero
 
 
-class BoltzmannMachine(PairwiseModel):
+class BoltzmannMachine(GradientTrained, PairwiseModel):
     """Boltzmann machine over any graph of binary units, some of them hidden.
 
     Parameters
@@ -81,83 +82,20 @@ class BoltzmannMachine(PairwiseModel):
     [[1.0, 0.73, 0.61], [0.0, 0.27, 0.39]]
     """
 
-    _resumable = True
-    _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 0, None, closed="left")],
-        "graph": [StrOptions(set(GRAPHS)), "array-like", None],
-        "units": [StrOptions(set(pairwise.UNITS))],
-        "beta": [Interval(Real, 0, None, closed="neither")],
-        "objective": [StrOptions({"auto", "exact", "pcd", "mean_field", "pseudo_likelihood"})],
-        "n_gibbs_steps": [Interval(Integral, 1, None, closed="left")],
-        "n_chains": [Interval(Integral, 1, None, closed="left")],
-        "centring": ["boolean"],
-        "n_epochs": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "optimizer": [StrOptions(set(OPTIMIZERS))],
-        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "schedule": [StrOptions(set(SCHEDULES))],
-        "warmup_steps": [Interval(Integral, 0, None, closed="left")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
-        "averaging": [Interval(Real, 0, 1, closed="right"), None],
-        "memory_budget": [Interval(Integral, 1, None, closed="left")],
-        "n_temperatures": [Interval(Integral, 1, None, closed="left")],
-        "n_ais_chains": [Interval(Integral, 2, None, closed="left")],
-        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
-        "schema": "no_validation",
-        "random_state": ["random_state"],
-    }
+    n_components: Whole = 0
+    _: KW_ONLY
+    graph: Annotated[Any, one_of(GRAPHS), "array-like"] | None = None
+    units: Annotated[str, one_of(pairwise.UNITS)] = "01"
+    beta: Positive = 1.0
+    objective: Literal["auto", "exact", "pcd", "mean_field", "pseudo_likelihood"] = "auto"
+    n_gibbs_steps: Count = 1
+    n_chains: Count = 100
+    centring: bool = True
+    batch_size: Count | None = 20  # type: ignore[assignment]  # None, all rows, is for "lbfgs"
+    optimizer: Optimizer = "sgd"
+    schedule: Schedule = "linear"
 
-    def __init__(
-        self,
-        n_components: int = 0,
-        *,
-        graph: Any = None,
-        units: str = "01",
-        beta: float = 1.0,
-        objective: str = "auto",
-        n_gibbs_steps: int = 1,
-        n_chains: int = 100,
-        centring: bool = True,
-        n_epochs: int = 100,
-        batch_size: int | None = 20,
-        optimizer: str = "sgd",
-        learning_rate: float | None = None,
-        schedule: str = "linear",
-        warmup_steps: int = 0,
-        weight_decay: float = 0.0,
-        gradient_clip: float | None = None,
-        averaging: float | None = None,
-        memory_budget: int = 2 << 30,
-        n_temperatures: int = 1000,
-        n_ais_chains: int = 128,
-        n_sweeps: int = 200,
-        schema: Any = None,
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.graph = graph
-        self.units = units
-        self.beta = beta
-        self.objective = objective
-        self.n_gibbs_steps = n_gibbs_steps
-        self.n_chains = n_chains
-        self.centring = centring
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.warmup_steps = warmup_steps
-        self.weight_decay = weight_decay
-        self.gradient_clip = gradient_clip
-        self.averaging = averaging
-        self.memory_budget = memory_budget
-        self.n_temperatures = n_temperatures
-        self.n_ais_chains = n_ais_chains
-        self.n_sweeps = n_sweeps
-        self.schema = schema
-        self.random_state = random_state
+    _resumable = True
 
     @classmethod
     def from_weights(cls, weights: Any, bias: Any = None, **parameters: Any) -> BoltzmannMachine:
@@ -203,7 +141,8 @@ class BoltzmannMachine(PairwiseModel):
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> PairwiseParams:
         columns = self.columns_
         graph = _adjacency(self.graph, columns.n_columns, self.n_components)
-        objective, config = self._objective(len(graph)), self._config()
+        rate = 0.2 if self.learning_rate is None and self.optimizer == "sgd" else self.learning_rate
+        objective, config = self._objective(len(graph)), self._training(learning_rate=rate)
         self._check_optimizer(objective)
         init_key, chain_key, train_key = jax.random.split(key, 3)
         mean = _means(rows, self.n_components)
@@ -266,12 +205,6 @@ class BoltzmannMachine(PairwiseModel):
                 "choose 'sgd' or 'adam', or objective='pseudo_likelihood'."
             )
 
-    def _config(self) -> TrainingConfig:
-        settings = {name: getattr(self, name) for name in _CONFIG}
-        if self.learning_rate is None and self.optimizer == "sgd":
-            settings["learning_rate"] = 0.2
-        return TrainingConfig(**settings)
-
     # ------------------------------------------------------------------------ answers
     def _layout(self) -> Layout:
         graph = _adjacency(self.graph, self.n_features_in_, self.n_components)
@@ -303,20 +236,6 @@ class BoltzmannMachine(PairwiseModel):
             return self._decode(self._encode(rows, key))
         filled = jnp.asarray(self._condition(rows, key).mean)
         return jax.nn.sigmoid(pairwise.logits(to_binary(self.params_, self.units, self.beta)[0], filled))
-
-
-_CONFIG = (
-    "n_epochs",
-    "batch_size",
-    "optimizer",
-    "learning_rate",
-    "schedule",
-    "warmup_steps",
-    "weight_decay",
-    "gradient_clip",
-    "averaging",
-    "memory_budget",
-)
 
 
 def _means(rows: np.ndarray, n_hidden: int) -> jax.Array:

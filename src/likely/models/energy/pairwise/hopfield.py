@@ -8,17 +8,17 @@ interval from annealed importance sampling.
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from likely.contract.model import FitRun, _seed
+from likely.contract.model import FitRun
+from likely.contract.settings import Count, Positive, seed_of
 from likely.models.energy.harmonium.chains import Settings
 from likely.models.energy.pairwise import associative_memory as associative
 from likely.models.energy.pairwise.answers import Exact, Sampled, answers
@@ -60,43 +60,15 @@ class Hopfield(PairwiseModel):
     True
     """
 
+    rule: Literal["hebb", "pseudo_inverse"] = "hebb"
+    _: KW_ONLY
+    memory: Literal["pairwise", "dense"] = "pairwise"
+    beta: Positive = 2.0
+    max_iter: Count = 100
+
     _why_not: ClassVar[dict[str, str]] = dict.fromkeys(
         ("transform", "fit_transform", "inverse_transform"), "it has states and no code"
     )
-    _parameter_constraints: ClassVar[dict] = {
-        "rule": [StrOptions({"hebb", "pseudo_inverse"})],
-        "memory": [StrOptions({"pairwise", "dense"})],
-        "beta": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "n_temperatures": [Interval(Integral, 1, None, closed="left")],
-        "n_ais_chains": [Interval(Integral, 2, None, closed="left")],
-        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
-        "schema": "no_validation",
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        rule: str = "hebb",
-        *,
-        memory: str = "pairwise",
-        beta: float = 2.0,
-        max_iter: int = 100,
-        n_temperatures: int = 1000,
-        n_ais_chains: int = 128,
-        n_sweeps: int = 200,
-        schema: Any = None,
-        random_state: Any = None,
-    ):
-        self.rule = rule
-        self.memory = memory
-        self.beta = beta
-        self.max_iter = max_iter
-        self.n_temperatures = n_temperatures
-        self.n_ais_chains = n_ais_chains
-        self.n_sweeps = n_sweeps
-        self.schema = schema
-        self.random_state = random_state
 
     # ------------------------------------------------------------------ storing
     def store(self, patterns: Any) -> Hopfield:
@@ -131,7 +103,7 @@ class Hopfield(PairwiseModel):
         weights = np.array(self._pairwise("lesion").weights, np.float64)
         _check_share(share)
         first, second = np.triu_indices(len(weights), 1)
-        rng = np.random.default_rng(self.seed_ if random_state is None else _seed(random_state))
+        rng = np.random.default_rng(self.seed_ if random_state is None else seed_of(random_state))
         cut = rng.permutation(len(first))[: round(share * len(first))]
         weights[first[cut], second[cut]] = weights[second[cut], first[cut]] = 0
         other = copy.copy(self)
@@ -185,7 +157,7 @@ class Hopfield(PairwiseModel):
         _check_sweeps(max_iter)
         single = np.ndim(x) == 1
         probes = np.nan_to_num(check_signs([x] if single else x, "x", holes=True, n_units=self.n_features_in_))
-        seed = self.seed_ if random_state is None else _seed(random_state)
+        seed = self.seed_ if random_state is None else seed_of(random_state)
         trail = self._descend(probes, updates, int(max_iter), seed, return_trajectory)
         states = np.stack(trail) if return_trajectory else trail[-1]
         return states[..., 0, :] if single else states

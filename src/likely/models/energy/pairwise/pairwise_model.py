@@ -11,8 +11,9 @@ import numpy as np
 from likely.columns import Columns, Scaling
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence, fingerprint
-from likely.contract.model import Model, _seed
+from likely.contract.settings import seed_of
 from likely.models.energy.harmonium.answers import LogSum
+from likely.models.energy.normaliser import Annealed
 from likely.schema import Schema
 
 
@@ -31,11 +32,10 @@ class Answers(Protocol):
     def condition(self, key: jax.Array, rows: np.ndarray) -> ConditionalParts: ...
 
 
-class PairwiseModel(Model):
+class PairwiseModel(Annealed):
     """Base of models over binary units whose distribution is one machine's."""
 
     _binary_only = True
-    _effort = "n_temperatures"
 
     @abc.abstractmethod
     def _answers(self) -> Answers:
@@ -82,7 +82,7 @@ class PairwiseModel(Model):
         self.columns_, self.n_features_in_ = Columns.of(self.schema_), n_visible
         nothing = np.zeros((1, n_visible))
         self.scaling_ = Scaling.fit(nothing, self.columns_, self._scaling)
-        self.seed_, self.fingerprint_ = _seed(self.random_state), fingerprint(nothing)
+        self.seed_, self.fingerprint_ = seed_of(self.random_state), fingerprint(nothing)
         self.history_ = {}
 
 

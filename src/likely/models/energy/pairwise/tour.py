@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from likely.contract.model import _seed
+from likely.contract.settings import seed_of
 
 N_RESTARTS = 256
 N_TEMPERATURES = 100
@@ -50,7 +50,7 @@ def hopfield_tour(distances: Any, random_state: Any = None) -> np.ndarray:
         return np.arange(len(distances))
     from likely.models.energy.pairwise.tour_loop import anneal
 
-    rng = np.random.default_rng(_seed(random_state))
+    rng = np.random.default_rng(seed_of(random_state))
     n, scale = len(distances), _mean_distance(distances)
     places = rng.random((N_RESTARTS, n, n))
     places /= places.sum(axis=2, keepdims=True)

@@ -8,15 +8,17 @@ negative sampling, which learns PMI − log k (Levy and Goldberg, 2014). Cost: `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from numbers import Integral
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from likely.contract.sequence_model import FitRun, SequenceModel
+from likely.contract.settings import Count, NonNegative, Positive, one_of
 from likely.datasets import Encoded, Vocabulary
 from likely.models.language.embeddings.windows import (
     N_MARKS,
@@ -68,23 +70,20 @@ class SkipGram(SequenceModel):
     'dog'
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "loss": [StrOptions(set(LOSSES))],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "architecture": [StrOptions(set(_RATES))],
-        "window": [Interval(Integral, 1, 100, closed="both")],
-        "n_negatives": [Interval(Integral, 1, None, closed="left")],
-        "noise_power": [Interval(Real, 0, None, closed="left")],
-        "subsample": [Interval(Real, 0, None, closed="left")],
-        "n_epochs": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "min_count": [Interval(Integral, 1, None, closed="left")],
-        "max_vocabulary": [Interval(Integral, 1, None, closed="left"), None],
-        "deterministic": ["boolean"],
-        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
-        "memory_budget": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    }
+    loss: Annotated[str, one_of(LOSSES)] = "negative_sampling"
+    n_components: Count = 100
+    _: KW_ONLY
+    architecture: Annotated[str, one_of(_RATES)] = "skip_gram"
+    window: Annotated[int, Interval(Integral, 1, 100, closed="both")] = 5
+    n_negatives: Count = 5
+    noise_power: NonNegative = 0.75
+    subsample: NonNegative = 1e-3
+    n_epochs: Count = 5
+    learning_rate: Positive | None = None
+    min_count: Count = 5
+    deterministic: bool = True
+    n_threads: Count | None = None
+
     _no_evidence = (
         "it tells words from their neighbours and gives no probability of a sentence: judge it by evaluate_pairs, or "
         "fit NGram or RecurrentLM for a likelihood."
@@ -92,41 +91,6 @@ class SkipGram(SequenceModel):
     _why_not: ClassVar[dict[str, str]] = dict.fromkeys(
         ("sample", "condition", "impute"), "it gives no probability of a sentence"
     )
-
-    def __init__(
-        self,
-        loss: str = "negative_sampling",
-        n_components: int = 100,
-        *,
-        architecture: str = "skip_gram",
-        window: int = 5,
-        n_negatives: int = 5,
-        noise_power: float = 0.75,
-        subsample: float = 1e-3,
-        n_epochs: int = 5,
-        learning_rate: float | None = None,
-        min_count: int = 5,
-        max_vocabulary: int | None = None,
-        deterministic: bool = True,
-        n_threads: int | None = None,
-        memory_budget: int = 2 << 30,
-        random_state: Any = None,
-    ):
-        self.loss = loss
-        self.n_components = n_components
-        self.architecture = architecture
-        self.window = window
-        self.n_negatives = n_negatives
-        self.noise_power = noise_power
-        self.subsample = subsample
-        self.n_epochs = n_epochs
-        self.learning_rate = learning_rate
-        self.min_count = min_count
-        self.max_vocabulary = max_vocabulary
-        self.deterministic = deterministic
-        self.n_threads = n_threads
-        self.memory_budget = memory_budget
-        self.random_state = random_state
 
     # -------------------------------------------------------------- what it is for
     @property

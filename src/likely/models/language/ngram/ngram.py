@@ -7,14 +7,16 @@ of the text's positions for each order to fit, one search for each order to scor
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY
+from numbers import Integral
+from typing import Annotated, Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from likely.contract.sequence_model import FitRun, SequenceModel
+from likely.contract.settings import Positive, one_of
 from likely.datasets import Encoded
 from likely.datasets.text.vocabulary import BEGIN_ID, END_ID
 
@@ -64,37 +66,11 @@ class NGram(SequenceModel):
     [['a', 'dog', 'ran', 'away']]
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "order": [Interval(Integral, 1, 20, closed="both")],
-        "smoothing": [StrOptions({*SMOOTHINGS, _READ})],
-        "interpolated": ["boolean"],
-        "k": [Interval(Real, 0, None, closed="neither")],
-        "min_count": [Interval(Integral, 1, None, closed="left")],
-        "max_vocabulary": [Interval(Integral, 1, None, closed="left"), None],
-        "memory_budget": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        order: int = 3,
-        smoothing: str = "modified_kneser_ney",
-        *,
-        interpolated: bool = True,
-        k: float = 1.0,
-        min_count: int = 1,
-        max_vocabulary: int | None = None,
-        memory_budget: int = 2 << 30,
-        random_state: Any = None,
-    ):
-        self.order = order
-        self.smoothing = smoothing
-        self.interpolated = interpolated
-        self.k = k
-        self.min_count = min_count
-        self.max_vocabulary = max_vocabulary
-        self.memory_budget = memory_budget
-        self.random_state = random_state
+    order: Annotated[int, Interval(Integral, 1, 20, closed="both")] = 3
+    smoothing: Annotated[str, one_of({*SMOOTHINGS, _READ})] = "modified_kneser_ney"
+    _: KW_ONLY
+    interpolated: bool = True
+    k: Positive = 1.0
 
     @property
     def _no_evidence(self) -> str:  # type: ignore[override]

@@ -7,18 +7,20 @@ flag ends it, and as many steps as there are answers follow, in which nothing is
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from likely.contract.sequence_predictor import COUNT, TRAINING, SequencePredictor, grouped
+from likely.contract.sequence_predictor import SequencePredictor, grouped
+from likely.contract.settings import Count, Positive, one_of
 from likely.models.language.pairs.turing_network import CONTROLLERS, TuringNetwork, script, turing_losses
+from likely.training.optimisers import Schedule
 
 
 class Trajectory(NamedTuple):
@@ -43,40 +45,17 @@ class NeuralTuringMachine(SequencePredictor):
     random_state : seed.
     """
 
-    _parameter_constraints: ClassVar[dict] = TRAINING | {
-        "n_slots": COUNT,
-        "width": COUNT,
-        "n_hidden": COUNT,
-        "controller": [StrOptions(set(CONTROLLERS))],
-    }
-    _losses = staticmethod(turing_losses)
+    n_slots: Count = 64
+    width: Count = 20
+    _: KW_ONLY
+    n_hidden: Count = 100
+    controller: Annotated[str, one_of(CONTROLLERS)] = "lstm"
+    batch_size: Count = 16
+    learning_rate: Positive = 1e-3
+    schedule: Schedule = "constant"
+    gradient_clip: Positive | None = 10.0
 
-    def __init__(
-        self,
-        n_slots: int = 64,
-        width: int = 20,
-        *,
-        n_hidden: int = 100,
-        controller: str = "lstm",
-        n_epochs: int = 20,
-        batch_size: int = 16,
-        learning_rate: float = 1e-3,
-        schedule: str = "constant",
-        gradient_clip: float | None = 10.0,
-        patience: int | None = None,
-        random_state: Any = None,
-    ):
-        self.n_slots = n_slots
-        self.width = width
-        self.n_hidden = n_hidden
-        self.controller = controller
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.gradient_clip = gradient_clip
-        self.patience = patience
-        self.random_state = random_state
+    _losses = staticmethod(turing_losses)
 
     def predict_proba(self, X: Any, lengths: Any = None) -> list[np.ndarray]:
         """Of each sequence, (length, bits) probabilities of ones.

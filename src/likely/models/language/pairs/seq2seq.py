@@ -6,17 +6,18 @@ and with attention 3 × source × target × units operations.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from likely.contract.sequence_predictor import COUNT, TRAINING, SequencePredictor, grouped
+from likely.contract.sequence_predictor import SequencePredictor, grouped
+from likely.contract.settings import Count, one_of
 from likely.models.language.pairs.seq2seq_network import END, Seq2SeqNetwork, seq2seq_losses
 from likely.models.language.pairs.tokens import are_texts, check_as_many, numbered, read_sequences, vocabulary_of
 from likely.nets.recurrent import CELLS
@@ -48,43 +49,14 @@ class Seq2Seq(SequencePredictor):
     ['baa']
     """
 
-    _parameter_constraints: ClassVar[dict] = TRAINING | {
-        "n_hidden": COUNT,
-        "n_embedding": COUNT,
-        "cell": [StrOptions(set(CELLS))],
-        "bidirectional": ["boolean"],
-        "attention": ["boolean"],
-    }
-    _losses = staticmethod(seq2seq_losses)
+    n_hidden: Count = 64
+    _: KW_ONLY
+    n_embedding: Count = 32
+    cell: Annotated[str, one_of(CELLS)] = "gru"
+    bidirectional: bool = True
+    attention: bool = True
 
-    def __init__(
-        self,
-        n_hidden: int = 64,
-        *,
-        n_embedding: int = 32,
-        cell: str = "gru",
-        bidirectional: bool = True,
-        attention: bool = True,
-        n_epochs: int = 20,
-        batch_size: int = 64,
-        learning_rate: float = 3e-3,
-        schedule: str = "cosine",
-        gradient_clip: float | None = 1.0,
-        patience: int | None = None,
-        random_state: Any = None,
-    ):
-        self.n_hidden = n_hidden
-        self.n_embedding = n_embedding
-        self.cell = cell
-        self.bidirectional = bidirectional
-        self.attention = attention
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.gradient_clip = gradient_clip
-        self.patience = patience
-        self.random_state = random_state
+    _losses = staticmethod(seq2seq_losses)
 
     def predict(self, X: Any, max_length: int | None = None) -> list[Any]:
         """The targets by greedy decoding: the likeliest token at each step.

@@ -5,18 +5,19 @@ Cost: that of a cell at each token, one after the other; a tree has ceil(log2 τ
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from likely.contract.sequence_predictor import COUNT, TRAINING, SequencePredictor, grouped
+from likely.contract.sequence_predictor import SequencePredictor, grouped
+from likely.contract.settings import Count, one_of
 from likely.models.language.pairs.label_network import LabelNetwork, TreeNetwork, class_losses
 from likely.models.language.pairs.tokens import check_as_many, numbered, read_sequences, vocabulary_of
 from likely.nets.mlp import MLP
@@ -51,40 +52,13 @@ class SequenceClassifier(ClassifierMixin, SequencePredictor):
     ['a', 'b']
     """
 
-    _parameter_constraints: ClassVar[dict] = TRAINING | {
-        "n_hidden": COUNT,
-        "n_embedding": COUNT,
-        "cell": [StrOptions({*CELLS, "tree"})],
-        "bidirectional": ["boolean"],
-    }
-    _losses = staticmethod(class_losses)
+    n_hidden: Count = 64
+    _: KW_ONLY
+    n_embedding: Count = 32
+    cell: Annotated[str, one_of({*CELLS, "tree"})] = "gru"
+    bidirectional: bool = False
 
-    def __init__(
-        self,
-        n_hidden: int = 64,
-        *,
-        n_embedding: int = 32,
-        cell: str = "gru",
-        bidirectional: bool = False,
-        n_epochs: int = 20,
-        batch_size: int = 64,
-        learning_rate: float = 3e-3,
-        schedule: str = "cosine",
-        gradient_clip: float | None = 1.0,
-        patience: int | None = None,
-        random_state: Any = None,
-    ):
-        self.n_hidden = n_hidden
-        self.n_embedding = n_embedding
-        self.cell = cell
-        self.bidirectional = bidirectional
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.gradient_clip = gradient_clip
-        self.patience = patience
-        self.random_state = random_state
+    _losses = staticmethod(class_losses)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """(n, n_classes) log P(class | sequence)."""

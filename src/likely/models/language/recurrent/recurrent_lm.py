@@ -7,19 +7,22 @@ text; every sentence begins from a state of zeros, so its evidence depends on no
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from numbers import Integral
+from typing import Annotated, Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from likely.contract.model import FitRun
 from likely.contract.sequence_model import SequenceModel
+from likely.contract.settings import Count, Decay, Fraction, NonNegative, Positive, Sizes, one_of
+from likely.contract.trained import EarlyStopped
 from likely.datasets import Encoded
 from likely.datasets.text.vocabulary import BEGIN_ID, END_ID
 from likely.models.language.recurrent.generation import Choice, generate
@@ -30,7 +33,7 @@ from likely.objectives.next_token import NOTHING, Stream, next_token, token_loss
 from likely.runtime import use_compilation_cache
 from likely.storage.modules import restore_module, save_module
 from likely.training import TrainingConfig, train
-from likely.training.optimisers import SCHEDULES
+from likely.training.optimisers import Schedule
 
 _AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
 _NEVER = -1e4  # log-odds of <s> as a next token
@@ -40,7 +43,7 @@ _SHORTEST = 16  # sentences are padded to this times a power of two
 use_compilation_cache()
 
 
-class RecurrentLM(SequenceModel):
+class RecurrentLM(EarlyStopped, SequenceModel):
     """Language model with recurrent cells.
 
     Parameters
@@ -70,84 +73,30 @@ class RecurrentLM(SequenceModel):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "layers": [tuple, list],
-        "cell": [StrOptions(set(CELLS))],
-        "squashing": [StrOptions(set(SQUASHINGS))],
-        "n_embedding": [_AT_LEAST_ONE, None],
-        "tied": ["boolean"],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
-        "output": [StrOptions({"softmax", "nce"})],
-        "n_noise": [_AT_LEAST_ONE],
-        "length": [_AT_LEAST_ONE],
-        "n_streams": [_AT_LEAST_ONE],
-        "n_epochs": [_AT_LEAST_ONE],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "schedule": [StrOptions(set(SCHEDULES))],
-        "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "averaging": [Interval(Real, 0, 1, closed="right"), None],
-        "patience": [_AT_LEAST_ONE, None],
-        "validate_every": [_AT_LEAST_ONE],
-        "min_count": [_AT_LEAST_ONE],
-        "max_vocabulary": [_AT_LEAST_ONE, None],
-        "memory_budget": [_AT_LEAST_ONE],
-        "random_state": ["random_state"],
-    }
+    layers: Sizes = (200,)
+    _: KW_ONLY
+    cell: Annotated[str, one_of(CELLS)] = "lstm"
+    squashing: Annotated[str, one_of(SQUASHINGS)] = "tanh"
+    n_embedding: Count | None = None
+    tied: bool = False
+    dropout: Fraction = 0.0
+    output: Literal["softmax", "nce"] = "softmax"
+    n_noise: Count = 100
+    length: Count = 35
+    n_streams: Count = 20
+    n_epochs: Count = 20
+    learning_rate: Positive = 2e-3
+    schedule: Schedule = "cosine"
+    gradient_clip: Positive | None = 1.0
+    weight_decay: NonNegative = 0.0
+    averaging: Decay | None = None
+    memory_budget: Count = 1 << 30
+
     _resumable = True
     _why_not: ClassVar[dict[str, str]] = {
         "condition": "what stands before a gap is summed up in a state that knows nothing of what stands after it",
         "impute": "what stands before a gap is summed up in a state that knows nothing of what stands after it",
     }
-
-    def __init__(
-        self,
-        layers: Any = (200,),
-        *,
-        cell: str = "lstm",
-        squashing: str = "tanh",
-        n_embedding: int | None = None,
-        tied: bool = False,
-        dropout: float = 0.0,
-        output: str = "softmax",
-        n_noise: int = 100,
-        length: int = 35,
-        n_streams: int = 20,
-        n_epochs: int = 20,
-        learning_rate: float = 2e-3,
-        schedule: str = "cosine",
-        gradient_clip: float | None = 1.0,
-        weight_decay: float = 0.0,
-        averaging: float | None = None,
-        patience: int | None = None,
-        validate_every: int = 1,
-        min_count: int = 1,
-        max_vocabulary: int | None = None,
-        memory_budget: int = 1 << 30,
-        random_state: Any = None,
-    ):
-        self.layers = layers
-        self.cell = cell
-        self.squashing = squashing
-        self.n_embedding = n_embedding
-        self.tied = tied
-        self.dropout = dropout
-        self.output = output
-        self.n_noise = n_noise
-        self.length = length
-        self.n_streams = n_streams
-        self.n_epochs = n_epochs
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.gradient_clip = gradient_clip
-        self.weight_decay = weight_decay
-        self.averaging = averaging
-        self.patience = patience
-        self.validate_every = validate_every
-        self.min_count = min_count
-        self.max_vocabulary = max_vocabulary
-        self.memory_budget = memory_budget
-        self.random_state = random_state
 
     def generate(
         self,
@@ -180,31 +129,21 @@ class RecurrentLM(SequenceModel):
         module = _with_bias(eqx.filter_jit(self._network)(key, len(encoded.vocabulary.tokens)), unigram.log_prob)
         n_streams = min(self.n_streams, max(1, len(encoded.tokens) // self.length))
         noise = None if self.output == "softmax" else jax.tree.map(jnp.asarray, unigram)
-        names = (
-            "n_epochs",
-            "learning_rate",
-            "schedule",
-            "gradient_clip",
-            "weight_decay",
-            "averaging",
-            "validate_every",
-        )
         has_valid = run.valid is not None
         result = train(
             module,
             partial(next_token, start=BEGIN_ID, dropout=self.dropout, noise=noise, n_noise=self.n_noise),
             stretched(encoded, n_streams, self.length),
-            config=TrainingConfig(
-                optimizer="adam",
+            config=self._training(
                 batch_size=n_streams,
                 shuffle=False,
                 patience=self.patience if has_valid else None,
-                **{name: getattr(self, name) for name in names},
+                memory_budget=TrainingConfig.memory_budget,  # the model's own is of text
             ),
             key=train_key,
             state=Stream(module.first(n_streams)),
             validate=partial(token_loss, start=BEGIN_ID) if has_valid else None,
-            valid_rows=stretched(run.valid, n_streams, self.length) if has_valid else None,  # type: ignore[arg-type]
+            valid_rows=stretched(run.valid, n_streams, self.length) if has_valid else None,
             checkpoint=run.checkpoint,
             resume=run.resume,
         )

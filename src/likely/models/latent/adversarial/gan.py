@@ -9,28 +9,29 @@ floating-point operations, and twice that for the critic where slopes are penali
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from likely.columns import Columns
 from likely.contract.evidence import Evidence
 from likely.contract.model import FitRun, Model
+from likely.contract.settings import Count, Decay, NonNegative, Positive, Sizes, one_of
+from likely.contract.trained import Trained
 from likely.models.latent.variational.column_means import starting_point
 from likely.models.latent.variational.priors import StandardNormal
-from likely.nets import ACTIVATIONS, MLP, encoder_features, location_mean, location_natural, log_density_at, n_locations
+from likely.nets import MLP, encoder_features, location_mean, location_natural, log_density_at, n_locations
 from likely.nets.column_interface import MIN_SCALE, spread_locations
+from likely.nets.mlp import Activation
 from likely.objectives.adversarial import LOSSES, Opponent, adversarial
 from likely.runtime import BLOCK_ROWS, by_blocks, float_dtype
-from likely.training import TrainingConfig, train
-from likely.training.optimisers import SCHEDULES
+from likely.training import train
 
 # Where none is given. A Wasserstein critic is of use when it is nearly the best; of a few columns, WGAN-GP's own weight
 # of 10 slows it down.
@@ -141,7 +142,7 @@ def _scores(params: GANParams, x: Array, observed: Array | None) -> Array:
     return params.critic(params.generator.features(x, observed))[:, 0]
 
 
-class GAN(Model):
+class GAN(Trained, Model):
     """A generator trained against a critic: samples without a likelihood.
 
     Parameters
@@ -175,6 +176,19 @@ class GAN(Model):
     'unavailable'
     """
 
+    n_components: Count = 8
+    _: KW_ONLY
+    hidden: Sizes = (128, 128)
+    activation: Activation = "leaky_relu"
+    loss: Annotated[str, one_of(LOSSES)] = "non_saturating"
+    penalty: NonNegative | None = None
+    n_critic: Count | None = None
+    n_epochs: Count = 200
+    batch_size: Count = 100
+    learning_rate: Positive = 1e-3
+    averaging: Decay | None = 0.995
+    memory_budget: Count = 2 << 30
+
     _resumable = True
     _no_evidence = (
         "a GAN draws rows, and of their density nothing is known: test its samples against rows with likely.mmd_test "
@@ -188,55 +202,6 @@ class GAN(Model):
         "condition": "it draws whole rows, and has no density to condition",
         "impute": "it draws whole rows, and has no density to condition",
     }
-    _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "hidden": [tuple, list],
-        "activation": [StrOptions(set(ACTIVATIONS))],
-        "loss": [StrOptions(set(LOSSES))],
-        "penalty": [Interval(Real, 0, None, closed="left"), None],
-        "n_critic": [Interval(Integral, 1, None, closed="left"), None],
-        "n_epochs": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "schedule": [StrOptions(set(SCHEDULES))],
-        "averaging": [Interval(Real, 0, 1, closed="right"), None],
-        "memory_budget": [Interval(Integral, 1, None, closed="left")],
-        "schema": "no_validation",
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        n_components: int = 8,
-        *,
-        hidden: Any = (128, 128),
-        activation: str = "leaky_relu",
-        loss: str = "non_saturating",
-        penalty: float | None = None,
-        n_critic: int | None = None,
-        n_epochs: int = 200,
-        batch_size: int = 100,
-        learning_rate: float = 1e-3,
-        schedule: str = "constant",
-        averaging: float | None = 0.995,
-        memory_budget: int = 2 << 30,
-        schema: Any = None,
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.hidden = hidden
-        self.activation = activation
-        self.loss = loss
-        self.penalty = penalty
-        self.n_critic = n_critic
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.averaging = averaging
-        self.memory_budget = memory_budget
-        self.schema = schema
-        self.random_state = random_state
 
     def _init(self, key, columns):
         return first_params(key, columns, self.n_components, tuple(self.hidden), self.activation)
@@ -251,7 +216,6 @@ class GAN(Model):
         first = eqx.tree_at(
             lambda g: (g.network.layers[-1].bias, g.offset), params.generator, (start.location, start.offset)
         )
-        names = ("n_epochs", "batch_size", "learning_rate", "schedule", "averaging", "memory_budget")
         rate = float(self.learning_rate)
         result = train(
             first,
@@ -263,7 +227,7 @@ class GAN(Model):
                 learning_rate=rate,
             ),
             rows,
-            config=TrainingConfig(optimizer="adam", **{name: getattr(self, name) for name in names}),
+            config=self._training(),
             key=train_key,
             state=Opponent.first(params.critic, rate),
             checkpoint=run.checkpoint,

@@ -11,9 +11,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -21,12 +21,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Key
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from likely.columns import Columns
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
 from likely.contract.model import FitRun, Model
+from likely.contract.settings import Count
 from likely.models.latent.mixture import gaussian_block
 from likely.models.latent.mixture.gaussian_block import GaussianBlock
 from likely.objectives.em import run_em
@@ -185,6 +185,10 @@ class Generator(Model):
     True
     """
 
+    shape: Literal["affine", "bent"] = "affine"
+    _: KW_ONLY
+    max_iter: Count = 200
+
     _real_only = True
     _why_not: ClassVar[dict] = {
         "transform": "its code has as many numbers as a row, and none for a row with holes; latents(X) gives it",
@@ -192,18 +196,6 @@ class Generator(Model):
         "inverse_transform": "its code has as many numbers as a row; sample draws rows",
         "denoise": "it is invertible, so a row comes back through its code as it went in",
     }
-    _parameter_constraints: ClassVar[dict] = {
-        "shape": [StrOptions({"affine", "bent"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "schema": "no_validation",
-        "random_state": ["random_state"],
-    }
-
-    def __init__(self, shape: str = "affine", *, max_iter: int = 200, schema: Any = None, random_state: Any = None):
-        self.shape = shape
-        self.max_iter = max_iter
-        self.schema = schema
-        self.random_state = random_state
 
     def _init(self, key: jax.Array, columns: Columns) -> GeneratorParams:
         d, dtype = columns.n_columns, float_dtype()

@@ -7,19 +7,18 @@ rows, then O(d² k) an iteration however many rows there are; rows with holes co
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
-from sklearn.utils._param_validation import Interval
 
 from likely.columns import Columns
 from likely.contract.model import FitRun
+from likely.contract.settings import Count, NonNegative, Share
 from likely.models.latent.linear.em import (
     Moments,
     careful,
@@ -136,31 +135,11 @@ class FactorAnalysis(LinearGaussian):
     (array([[3. , 2.1, 1. ]]), array([1.1, 2. , 0.5]))
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "min_noise": [Interval(Real, 0, 1, closed="neither")],
-        "schema": "no_validation",
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        max_iter: int = 500,
-        tol: float = 1e-3,
-        min_noise: float = 1e-3,
-        schema: Any = None,
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.max_iter = max_iter
-        self.tol = tol
-        self.min_noise = min_noise
-        self.schema = schema
-        self.random_state = random_state
+    n_components: Count = 2
+    _: KW_ONLY
+    max_iter: Count = 500
+    tol: NonNegative = 1e-3
+    min_noise: Share = 1e-3
 
     @property
     def noise_variance_(self) -> np.ndarray:

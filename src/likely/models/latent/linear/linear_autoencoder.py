@@ -7,22 +7,23 @@ takes O(d k² + k³).
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from likely.columns import Columns
 from likely.contract.model import FitRun, Model
+from likely.contract.settings import Count
+from likely.contract.trained import Trained
 from likely.runtime import by_blocks, float_dtype
-from likely.training import Batch, TrainingConfig, train
-from likely.training.config import OPTIMIZERS, SCHEDULES
+from likely.training import Batch, train
+from likely.training.optimisers import Optimizer
 
 # In standard units: of the codes that fit a row's few observed cells equally well, the shortest is meant.
 _RIDGE = 1e-4
@@ -79,7 +80,7 @@ def squared_error(
 _encode = eqx.filter_jit(encode)
 
 
-class LinearAutoencoder(Model):
+class LinearAutoencoder(Trained, Model):
     """The best linear code of a given length, learned by gradient; reads all columns as real numbers.
 
     It finds what PCA computes, up to the choice of axes within the subspace; it is here to be compared with, to start
@@ -111,6 +112,13 @@ class LinearAutoencoder(Model):
     '1.0000'
     """
 
+    n_components: Count = 2
+    _: KW_ONLY
+    tied: bool = False
+    n_epochs: Count = 200
+    batch_size: Count | None = None
+    optimizer: Optimizer = "lbfgs"
+
     _real_only = True
     _scaling = "common"
     _resumable = True
@@ -122,40 +130,6 @@ class LinearAutoencoder(Model):
         "condition": "it is a map and no distribution; denoise fills unobserved cells by least squares",
         "impute": "it is a map and no distribution; denoise fills unobserved cells by least squares",
     }
-    _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "tied": ["boolean"],
-        "n_epochs": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "optimizer": [StrOptions(set(OPTIMIZERS))],
-        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "schedule": [StrOptions(set(SCHEDULES))],
-        "schema": "no_validation",
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        tied: bool = False,
-        n_epochs: int = 200,
-        batch_size: int | None = None,
-        optimizer: str = "lbfgs",
-        learning_rate: float | None = None,
-        schedule: str = "constant",
-        schema: Any = None,
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.tied = tied
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.schema = schema
-        self.random_state = random_state
 
     def _init(self, key: jax.Array, columns: Columns) -> LinearAutoencoderParams:
         return _first_params(key, columns.n_columns, self.n_components, self.tied)
@@ -166,12 +140,11 @@ class LinearAutoencoder(Model):
                 f"`n_components` must be at most n_columns ({self.n_features_in_}), got {self.n_components}: lower it."
             )
         init_key, train_key = jax.random.split(key)
-        names = ("n_epochs", "batch_size", "optimizer", "learning_rate", "schedule")
         result = train(
             self._init(init_key, self.columns_),
             squared_error,
             rows,
-            config=TrainingConfig(**{name: getattr(self, name) for name in names}),
+            config=self._training(),
             key=train_key,
             checkpoint=run.checkpoint,
             resume=run.resume,

@@ -180,7 +180,6 @@ class LinearGaussian(Model):
 
     _real_only = True
     n_components: int
-    params_: LinearGaussianParams
 
     @property
     def components_(self) -> np.ndarray:

@@ -7,17 +7,17 @@ holes, or by EM, O(d² k) an iteration and O(d k²) for each row with holes.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY
+from typing import Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from likely.columns import Columns
 from likely.contract.model import FitRun
+from likely.contract.settings import Count, NonNegative, Share
 from likely.models.latent.linear.em import (
     Moments,
     careful,
@@ -80,35 +80,14 @@ class ProbabilisticPCA(LinearGaussian):
     (array([[3., 4., 0.]]), 1.0)
     """
 
-    _scaling = "common"
-    _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "solver": [StrOptions({"auto", "closed", "em"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "min_noise": [Interval(Real, 0, 1, closed="neither")],
-        "schema": "no_validation",
-        "random_state": ["random_state"],
-    }
+    n_components: Count = 2
+    _: KW_ONLY
+    solver: Literal["auto", "closed", "em"] = "auto"
+    max_iter: Count = 500
+    tol: NonNegative = 1e-3
+    min_noise: Share = 1e-6
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        solver: str = "auto",
-        max_iter: int = 500,
-        tol: float = 1e-3,
-        min_noise: float = 1e-6,
-        schema: Any = None,
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.min_noise = min_noise
-        self.schema = schema
-        self.random_state = random_state
+    _scaling = "common"
 
     @property
     def noise_variance_(self) -> float:

@@ -7,19 +7,19 @@ with holes.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
 from likely.contract.model import FitRun, Model
+from likely.contract.settings import Count, NonNegative, Positive
 from likely.models.latent.mixture import components
 from likely.models.latent.mixture.components import Layout, MixtureParams
 from likely.models.latent.mixture.em import blocks_of, em_step, prior_of, seeded
@@ -63,40 +63,14 @@ class Mixture(Model):
     array([[1., 1.]])
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "covariance": [StrOptions({"full", "tied", "diagonal", "spherical"})],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "pseudo_count": [Interval(Real, 0, None, closed="left")],
-        "min_variance": [Interval(Real, 0, None, closed="neither")],
-        "schema": "no_validation",
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        covariance: str = "diagonal",
-        n_init: int = 4,
-        max_iter: int = 200,
-        tol: float = 1e-3,
-        pseudo_count: float = 1.0,
-        min_variance: float = 1e-4,
-        schema: Any = None,
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.covariance = covariance
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.pseudo_count = pseudo_count
-        self.min_variance = min_variance
-        self.schema = schema
-        self.random_state = random_state
+    n_components: Count = 10
+    _: KW_ONLY
+    covariance: Literal["full", "tied", "diagonal", "spherical"] = "diagonal"
+    n_init: Count = 4
+    max_iter: Count = 200
+    tol: NonNegative = 1e-3
+    pseudo_count: NonNegative = 1.0
+    min_variance: Positive = 1e-4
 
     @property
     def _scaling(self) -> str:  # type: ignore[override]

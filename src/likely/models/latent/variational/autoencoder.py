@@ -8,8 +8,8 @@ categorical ones, a Poisson's of counts, half the squared error of real ones. Co
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -17,13 +17,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from likely.columns import Columns
 from likely.contract.model import FitRun, Model
+from likely.contract.settings import Count, Fraction, NonNegative, Positive, Sizes
+from likely.contract.trained import Trained
 from likely.models.latent.variational.column_means import StartingPoint, starting_point
 from likely.nets import (
-    ACTIVATIONS,
     MLP,
     ImageDecoder,
     ImageEncoder,
@@ -32,11 +32,12 @@ from likely.nets import (
     log_density_at,
     n_locations,
 )
+from likely.nets.mlp import Activation
 from likely.objectives.reconstruction import Terms, reconstruction_loss
 from likely.runtime import by_blocks, float_dtype
 from likely.schema import Schema, SchemaError
-from likely.training import TrainingConfig, train
-from likely.training.optimisers import SCHEDULES
+from likely.training import train
+from likely.training.optimisers import Schedule
 
 
 class AutoencoderParams(eqx.Module):
@@ -135,7 +136,7 @@ def _mean(params: AutoencoderParams, codes: Array, observed: None) -> Array:
     return params.mean(codes)
 
 
-class Autoencoder(Model):
+class Autoencoder(Trained, Model):
     """A code learned by reconstruction, with penalties that combine freely; no likelihood.
 
     Parameters
@@ -172,6 +173,22 @@ class Autoencoder(Model):
     True
     """
 
+    n_components: Count = 16
+    _: KW_ONLY
+    hidden: Sizes = (200,)
+    channels: Sizes = ()
+    activation: Activation = "gelu"
+    noise: NonNegative = 0.0
+    masking: Fraction = 0.0
+    salt_and_pepper: Fraction = 0.0
+    sparsity: NonNegative = 0.0
+    contraction: NonNegative = 0.0
+    batch_size: Count = 100
+    learning_rate: Positive = 3e-3
+    schedule: Schedule = "cosine"
+    weight_decay: NonNegative = 0.01
+    memory_budget: Count = 2 << 30
+
     _resumable = True
     _no_evidence = "an autoencoder is a map and no distribution: ask a VAE, which has networks of the same kind"
     _why_not: ClassVar[dict] = {
@@ -179,64 +196,6 @@ class Autoencoder(Model):
         "condition": "it is a map and no distribution; denoise fills unobserved cells with one guess",
         "impute": "it is a map and no distribution; denoise fills unobserved cells with one guess",
     }
-    _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "hidden": [tuple, list],
-        "channels": [tuple, list],
-        "activation": [StrOptions(set(ACTIVATIONS))],
-        "noise": [Interval(Real, 0, None, closed="left")],
-        "masking": [Interval(Real, 0, 1, closed="left")],
-        "salt_and_pepper": [Interval(Real, 0, 1, closed="left")],
-        "sparsity": [Interval(Real, 0, None, closed="left")],
-        "contraction": [Interval(Real, 0, None, closed="left")],
-        "n_epochs": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "schedule": [StrOptions(set(SCHEDULES))],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "memory_budget": [Interval(Integral, 1, None, closed="left")],
-        "schema": "no_validation",
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        n_components: int = 16,
-        *,
-        hidden: Any = (200,),
-        channels: Any = (),
-        activation: str = "gelu",
-        noise: float = 0.0,
-        masking: float = 0.0,
-        salt_and_pepper: float = 0.0,
-        sparsity: float = 0.0,
-        contraction: float = 0.0,
-        n_epochs: int = 100,
-        batch_size: int = 100,
-        learning_rate: float = 3e-3,
-        schedule: str = "cosine",
-        weight_decay: float = 0.01,
-        memory_budget: int = 2 << 30,
-        schema: Any = None,
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.hidden = hidden
-        self.channels = channels
-        self.activation = activation
-        self.noise = noise
-        self.masking = masking
-        self.salt_and_pepper = salt_and_pepper
-        self.sparsity = sparsity
-        self.contraction = contraction
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.weight_decay = weight_decay
-        self.memory_budget = memory_budget
-        self.schema = schema
-        self.random_state = random_state
 
     @property
     def _scaling(self) -> str:  # type: ignore[override]
@@ -253,12 +212,11 @@ class Autoencoder(Model):
         init_key, train_key = jax.random.split(key)
         start = starting_point(rows, self.columns_)
         terms = Terms(**{name: float(getattr(self, name)) for name in Terms._fields})
-        names = ("n_epochs", "batch_size", "learning_rate", "schedule", "weight_decay", "memory_budget")
         result = train(
             _centred_params(start, init_key, self.columns_, *self._architecture()),
             partial(reconstruction_loss, terms=terms, extremes=start.extremes),
             rows,
-            config=TrainingConfig(optimizer="adam", **{name: getattr(self, name) for name in names}),
+            config=self._training(),
             key=train_key,
             checkpoint=run.checkpoint,
             resume=run.resume,

@@ -9,9 +9,9 @@ one full Gaussian. Cost: that of a VAE with the same networks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -19,10 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key
-from sklearn.utils._param_validation import StrOptions
 
 from likely.columns import Columns
 from likely.contract.model import FitRun
+from likely.contract.settings import Sizes
 from likely.models.latent.variational.network import VAEParams, assemble
 from likely.models.latent.variational.posteriors import LOG_STD_LIMITS, Full, LowRank, log_density
 from likely.models.latent.variational.variational import Decoded
@@ -216,65 +216,10 @@ class DeepLatentGaussian(Decoded):
     24
     """
 
-    _parameter_constraints: ClassVar[dict] = Decoded._parameter_constraints | {
-        "layers": [tuple, list],
-        "posterior": [StrOptions({"low_rank", "full", "ladder"})],
-    }
-
-    def __init__(
-        self,
-        layers: Any = (16, 8),
-        *,
-        hidden: Any = (200,),
-        activation: str = "gelu",
-        posterior: str = "ladder",
-        n_epochs: int = 200,
-        batch_size: int = 100,
-        learning_rate: float = 3e-3,
-        schedule: str = "cosine",
-        warmup_steps: int = 0,
-        weight_decay: float = 0.1,
-        averaging: float | None = None,
-        gradient_clip: float | None = None,
-        memory_budget: int = 2 << 30,
-        n_samples: int = 1,
-        n_importance_train: int = 1,
-        n_importance_drawn: int | None = None,
-        beta: float = 1.0,
-        beta_warmup: float = 10.0,
-        patience: int | None = None,
-        validate_every: int = 1,
-        n_importance: int = 256,
-        n_refine: int = 30,
-        warm_start: bool = False,
-        schema: Any = None,
-        random_state: Any = None,
-    ):
-        self.layers = layers
-        self.hidden = hidden
-        self.activation = activation
-        self.posterior = posterior
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.warmup_steps = warmup_steps
-        self.weight_decay = weight_decay
-        self.averaging = averaging
-        self.gradient_clip = gradient_clip
-        self.memory_budget = memory_budget
-        self.n_samples = n_samples
-        self.n_importance_train = n_importance_train
-        self.n_importance_drawn = n_importance_drawn
-        self.beta = beta
-        self.beta_warmup = beta_warmup
-        self.patience = patience
-        self.validate_every = validate_every
-        self.n_importance = n_importance
-        self.n_refine = n_refine
-        self.warm_start = warm_start
-        self.schema = schema
-        self.random_state = random_state
+    layers: Sizes = (16, 8)
+    _: KW_ONLY
+    hidden: Sizes = (200,)
+    posterior: Literal["low_rank", "full", "ladder"] = "ladder"
 
     @property
     def n_components(self) -> int:

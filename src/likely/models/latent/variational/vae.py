@@ -7,20 +7,21 @@ operations (of the decoder, times `n_importance_train`), an evidence 2 x rows x 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
-from sklearn.utils._param_validation import StrOptions
 
 from likely.contract.model import FitRun
+from likely.contract.settings import Count, Sizes, one_of
 from likely.models.latent.variational.autoencoder import check_image
 from likely.models.latent.variational.network import Design, VAEParams, first_module, with_pseudo_inputs
 from likely.models.latent.variational.posteriors import FAMILIES
 from likely.models.latent.variational.priors import PRIORS
-from likely.models.latent.variational.variational import AT_LEAST_ONE, Decoded
+from likely.models.latent.variational.variational import Decoded
 
 
 class VAE(Decoded):
@@ -69,74 +70,13 @@ class VAE(Decoded):
     'lower'
     """
 
-    _parameter_constraints: ClassVar[dict] = Decoded._parameter_constraints | {
-        "n_components": [AT_LEAST_ONE],
-        "channels": [tuple, list],
-        "posterior": [StrOptions(set(FAMILIES))],
-        "prior": [StrOptions(set(PRIORS))],
-        "n_prior_components": [AT_LEAST_ONE],
-    }
-
-    def __init__(
-        self,
-        n_components: int = 16,
-        *,
-        hidden: Any = (200, 200),
-        channels: Any = (),
-        activation: str = "gelu",
-        posterior: str = "diagonal",
-        prior: str = "normal",
-        n_prior_components: int = 20,
-        n_epochs: int = 200,
-        batch_size: int = 100,
-        learning_rate: float = 3e-3,
-        schedule: str = "cosine",
-        warmup_steps: int = 0,
-        weight_decay: float = 0.1,
-        averaging: float | None = None,
-        gradient_clip: float | None = None,
-        memory_budget: int = 2 << 30,
-        n_samples: int = 1,
-        n_importance_train: int = 1,
-        n_importance_drawn: int | None = None,
-        beta: float = 1.0,
-        beta_warmup: float = 10.0,
-        patience: int | None = None,
-        validate_every: int = 1,
-        n_importance: int = 256,
-        n_refine: int = 30,
-        warm_start: bool = False,
-        schema: Any = None,
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.hidden = hidden
-        self.channels = channels
-        self.activation = activation
-        self.posterior = posterior
-        self.prior = prior
-        self.n_prior_components = n_prior_components
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.warmup_steps = warmup_steps
-        self.weight_decay = weight_decay
-        self.averaging = averaging
-        self.gradient_clip = gradient_clip
-        self.memory_budget = memory_budget
-        self.n_samples = n_samples
-        self.n_importance_train = n_importance_train
-        self.n_importance_drawn = n_importance_drawn
-        self.beta = beta
-        self.beta_warmup = beta_warmup
-        self.patience = patience
-        self.validate_every = validate_every
-        self.n_importance = n_importance
-        self.n_refine = n_refine
-        self.warm_start = warm_start
-        self.schema = schema
-        self.random_state = random_state
+    n_components: Count = 16
+    _: KW_ONLY
+    hidden: Sizes = (200, 200)
+    channels: Sizes = ()
+    posterior: Annotated[str, one_of(FAMILIES)] = "diagonal"
+    prior: Annotated[str, one_of(PRIORS)] = "normal"
+    n_prior_components: Count = 20
 
     def _build(self):
         design = Design(

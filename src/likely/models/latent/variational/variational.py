@@ -10,54 +10,42 @@ import abc
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
 from likely.contract.model import FitRun, Model
+from likely.contract.settings import Count, NonNegative, Positive, Whole
+from likely.contract.trained import EarlyStopped, GradientTrained
 from likely.models.latent.variational.column_means import starting_point
 from likely.models.latent.variational.importance import codes, decoded, draw, draw_new, weigh_rows
 from likely.models.latent.variational.network import VAEParams, centred_module
-from likely.nets import ACTIVATIONS
+from likely.nets.mlp import Activation
 from likely.objectives.elbo import elbo_loss, negative_elbo
 from likely.objectives.importance_weighted import importance_loss, negative_importance_bound
 from likely.runtime import BLOCK_ROWS, by_blocks
-from likely.training import TrainingConfig, train
-from likely.training.optimisers import SCHEDULES
-
-AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
+from likely.training import train
+from likely.training.optimisers import Schedule
 
 
-class Variational(Model):
+class Variational(EarlyStopped, GradientTrained, Model):
     """Trained by gradient on a bound; hyper-parameters as `likely.VAE` describes them."""
 
-    _parameter_constraints: ClassVar[dict] = {
-        "hidden": [tuple, list],
-        "activation": [StrOptions(set(ACTIVATIONS))],
-        "n_epochs": [AT_LEAST_ONE],
-        "batch_size": [AT_LEAST_ONE],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "schedule": [StrOptions(set(SCHEDULES))],
-        "warmup_steps": [Interval(Integral, 0, None, closed="left")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "averaging": [Interval(Real, 0, 1, closed="right"), None],
-        "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
-        "memory_budget": [AT_LEAST_ONE],
-        "patience": [AT_LEAST_ONE, None],
-        "validate_every": [AT_LEAST_ONE],
-        "n_importance": [AT_LEAST_ONE],
-        "n_refine": [Interval(Integral, 0, None, closed="left")],
-        "schema": "no_validation",
-        "random_state": ["random_state"],
-    }
+    _: KW_ONLY
+    activation: Activation = "gelu"
+    n_epochs: Count = 200
+    learning_rate: Positive = 3e-3
+    schedule: Schedule = "cosine"
+    weight_decay: NonNegative = 0.1
+    n_importance: Count = 256
+
     _resumable = True
     _effort = "n_importance"
 
@@ -89,7 +77,7 @@ class Variational(Model):
             module,
             partial(objective, warmup_steps=n_warmup),
             rows,
-            config=self._config(patience),
+            config=self._training(patience=patience),
             key=key,
             state=jnp.array(0, jnp.int32) if n_warmup else None,
             validate=None if run.valid is None else validate,
@@ -99,12 +87,6 @@ class Variational(Model):
         )
         self.history_ = result.history
         return result.module
-
-    def _config(self, patience: int | None) -> TrainingConfig:
-        names = ("n_epochs", "batch_size", "learning_rate", "schedule", "warmup_steps", "weight_decay", "averaging")
-        more = ("gradient_clip", "validate_every", "memory_budget")
-        settings = {name: getattr(self, name) for name in names + more}
-        return TrainingConfig(optimizer="adam", patience=patience, **settings)
 
     def _sizes(self, name: str) -> tuple[int, ...]:
         """Hyper-parameter `name` as sizes of layers."""
@@ -127,15 +109,14 @@ class Variational(Model):
 class Decoded(Variational):
     """Latents with one prior and one decoder, as `VAEParams` has them."""
 
-    _parameter_constraints: ClassVar[dict] = Variational._parameter_constraints | {
-        "n_samples": [AT_LEAST_ONE],
-        "n_importance_train": [AT_LEAST_ONE],
-        "n_importance_drawn": [AT_LEAST_ONE, None],
-        "beta": [Interval(Real, 0, None, closed="left")],
-        "beta_warmup": [Interval(Real, 0, None, closed="left")],
-        "warm_start": ["boolean"],
-    }
-    params_: VAEParams
+    _: KW_ONLY
+    n_samples: Count = 1
+    n_importance_train: Count = 1
+    n_importance_drawn: Count | None = None
+    beta: NonNegative = 1.0
+    beta_warmup: NonNegative = 10.0
+    n_refine: Whole = 30
+    warm_start: bool = False
 
     def _learn(self, module: VAEParams, rows: np.ndarray, key: jax.Array, run: FitRun) -> VAEParams:
         """The module trained by the bound that the hyper-parameters name."""
@@ -153,7 +134,7 @@ class Decoded(Variational):
                 f"`n_samples` ({self.n_samples}) and `n_importance_train` ({self.n_importance_train}) cannot both be "
                 "above 1: samples are averaged inside the logarithm or outside; set one of them to 1."
             )
-        settings = {"n_importance": self.n_importance_train, "n_drawn": self.n_importance_drawn}
+        settings: dict[str, Any] = {"n_importance": self.n_importance_train, "n_drawn": self.n_importance_drawn}
         objective = partial(negative_importance_bound, **settings, beta=self.beta)
         validate = partial(importance_loss, n_importance=self.n_importance_train)
         return self._train(module, objective, validate, rows, key, run, self.beta_warmup)
@@ -199,7 +180,11 @@ class Decoded(Variational):
         return self._decode(self._encode(rows, key))
 
     def _weigh(self, key: jax.Array, x: Array, observed: Array | None, conditional: bool = False) -> Any:
-        options = {"n_importance": self.n_importance, "n_refine": self.n_refine, "conditional": conditional}
+        options: dict[str, Any] = {
+            "n_importance": self.n_importance,
+            "n_refine": self.n_refine,
+            "conditional": conditional,
+        }
         return weigh_rows(key, self.params_, x, observed, **options)
 
 

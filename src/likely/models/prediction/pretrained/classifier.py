@@ -8,37 +8,49 @@ from the labelled rows. Cost of an epoch of fine-tuning: 6 × labelled rows × w
 from __future__ import annotations
 
 import copy
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import ClassifierMixin, TransformerMixin
 from sklearn.utils import TransformerTags
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from likely.columns import Columns
+from likely.contract.estimator import Arrays
 from likely.contract.labels import UNKNOWN, known_codes, read_labels
-from likely.contract.model import Model, _seed, save_model
+from likely.contract.settings import (
+    Count,
+    Decay,
+    Fraction,
+    NonNegative,
+    Positive,
+    Share,
+    Sizes,
+    Unchecked,
+    one_of,
+    seed_of,
+)
+from likely.contract.table_estimator import TableEstimator
+from likely.contract.trained import Trained
 from likely.models.energy.harmonium.rbm import moments
 from likely.models.prediction.pretrained.finetuning import cross_entropy, validation_loss, with_labels
 from likely.models.prediction.pretrained.inputs import Table, columns_of
 from likely.models.prediction.pretrained.network import Encoder, Network, first_encoder, first_top
 from likely.models.prediction.pretrained.pretraining import KINDS, Recipe, Stack, check_layers, encode, learn_layers
 from likely.runtime import by_blocks
-from likely.storage.files import write_arrays
-from likely.training import TrainingConfig, train
-from likely.training.config import OPTIMIZERS, SCHEDULES
+from likely.training import train
+from likely.training.optimisers import Optimizer, Schedule
 
 _STREAMS = ("start", "split", "train")  # of randomness; the layers' pretraining has the seed's own
 
 
-class PretrainedClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
+class PretrainedClassifier(ClassifierMixin, TransformerMixin, Trained, TableEstimator):
     """Sigmoid layers pretrained without labels, a softmax on top, all fine-tuned with the labels that there are.
 
     Parameters
@@ -76,79 +88,28 @@ class PretrainedClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "layers": [tuple, list],
-        "kind": [StrOptions(set(KINDS))],
-        "pretrain": ["boolean", Stack],
-        "n_pretraining_epochs": [Interval(Integral, 1, None, closed="left")],
-        "pretraining_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "sparsity_target": [Interval(Real, 0, 1, closed="neither"), None],
-        "sparsity_strength": [Interval(Real, 0, None, closed="left")],
-        "corruption": [Interval(Real, 0, 1, closed="left")],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
-        "input_dropout": [Interval(Real, 0, 1, closed="left")],
-        "n_epochs": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "optimizer": [StrOptions(set(OPTIMIZERS))],
-        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "schedule": [StrOptions(set(SCHEDULES))],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "averaging": [Interval(Real, 0, 1, closed="right"), None],
-        "patience": [Interval(Integral, 1, None, closed="left"), None],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "as_probabilities": ["boolean"],
-        "schema": "no_validation",
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        layers: Any = (500, 500, 1000),
-        *,
-        kind: str = "rbm",
-        pretrain: Any = True,
-        n_pretraining_epochs: int = 50,
-        pretraining_rate: float | None = None,
-        sparsity_target: float | None = None,
-        sparsity_strength: float = 5.0,
-        corruption: float = 0.25,
-        dropout: float = 0.0,
-        input_dropout: float = 0.0,
-        n_epochs: int = 200,
-        batch_size: int | None = 20,
-        optimizer: str = "adam",
-        learning_rate: float | None = 3e-3,
-        schedule: str = "cosine",
-        weight_decay: float = 0.0,
-        averaging: float | None = None,
-        patience: int | None = None,
-        validation_fraction: float = 0.1,
-        as_probabilities: bool = False,
-        schema: Any = None,
-        random_state: Any = None,
-    ):
-        self.layers = layers
-        self.kind = kind
-        self.pretrain = pretrain
-        self.n_pretraining_epochs = n_pretraining_epochs
-        self.pretraining_rate = pretraining_rate
-        self.sparsity_target = sparsity_target
-        self.sparsity_strength = sparsity_strength
-        self.corruption = corruption
-        self.dropout = dropout
-        self.input_dropout = input_dropout
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.weight_decay = weight_decay
-        self.averaging = averaging
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.as_probabilities = as_probabilities
-        self.schema = schema
-        self.random_state = random_state
+    layers: Sizes = (500, 500, 1000)
+    _: KW_ONLY
+    kind: Annotated[str, one_of(KINDS)] = "rbm"
+    pretrain: bool | Stack = True
+    n_pretraining_epochs: Count = 50
+    pretraining_rate: Positive | None = None
+    sparsity_target: Share | None = None
+    sparsity_strength: NonNegative = 5.0
+    corruption: Fraction = 0.25
+    dropout: Fraction = 0.0
+    input_dropout: Fraction = 0.0
+    n_epochs: Count = 200
+    batch_size: Count | None = 20
+    optimizer: Optimizer = "adam"
+    learning_rate: Positive | None = 3e-3
+    schedule: Schedule = "cosine"
+    weight_decay: NonNegative = 0.0
+    averaging: Decay | None = None
+    patience: Count | None = None
+    validation_fraction: Share = 0.1
+    as_probabilities: bool = False
+    schema: Unchecked = None
 
     # -------------------------------------------------------------------------- learning
     def fit(self, X: Any, y: Any, *, valid: Any = None) -> PretrainedClassifier:
@@ -162,23 +123,23 @@ class PretrainedClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         valid : (X, y) of further rows: the epoch with the best cross-entropy on them is kept.
         """
         self._validate_params()
-        sizes, recipe, config = check_layers(self.layers, least=0), self._recipe(), self._config(patience=None)
-        X = Model._checked(cast(Any, self), X, reset=True)
+        sizes, recipe, config = check_layers(self.layers, least=0), self._recipe(), self._training(patience=None)
+        X = self._checked(X, reset=True)
         classes, codes = read_labels(y, len(X), whose=type(self).__name__)
         table, rows = self._new_table(X, sizes)
-        self.seed_, self.n_features_in_ = _seed(self.random_state), table.schema.n_columns
+        self.seed_, self.n_features_in_ = seed_of(self.random_state), table.schema.n_columns
         self.schema_, self.scaling_ = table.schema, table.scaling
         self.labels_, self.label_type_ = classes.tolist(), classes.dtype.str
         taught, others = self._divide(rows, codes, valid)
         network = Network(encoder := self._start(rows, table.columns, sizes, recipe), first_top(encoder, len(classes)))
         if others is not None:
-            config = self._config(self.patience)
+            config = self._training()
         result = train(
             network,
             partial(cross_entropy, dropout=float(self.dropout), input_dropout=float(self.input_dropout)),
             taught,
             config=config,
-            key=self._key("train"),
+            key=self._own_key("train"),
             validate=None if others is None else validation_loss,
             valid_rows=others,
             label="fine-tuning",
@@ -203,7 +164,7 @@ class PretrainedClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
             return with_labels(rows[own], codes[own]), self._validation_rows(valid)
         if self.patience is None:
             return with_labels(rows[own], codes[own]), None
-        held = _held_out(codes, self.validation_fraction, self._key("split"))
+        held = _held_out(codes, self.validation_fraction, self._own_key("split"))
         if not held.any():
             raise ValueError(
                 f"`validation_fraction` {self.validation_fraction} of each class's labelled rows is less than one row: "
@@ -214,7 +175,7 @@ class PretrainedClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     def _validation_rows(self, valid: Any) -> np.ndarray:
         if not isinstance(valid, tuple | list) or len(valid) != 2:
             raise ValueError("`valid` must be a pair (X, y) of rows and their labels.")
-        X = Model._checked(cast(Any, self), valid[0], reset=False)
+        X = self._checked(valid[0], reset=False)
         return with_labels(self._table.rows(X), known_codes(valid[1], len(X), self.classes_, whose="`valid`"))
 
     def _start(self, rows: np.ndarray, columns: Columns, sizes: tuple[int, ...], recipe: Recipe) -> Encoder:
@@ -225,7 +186,7 @@ class PretrainedClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
             return learn_layers(rows, columns, sizes, recipe, self.seed_)[0]
         mean, variance = moments(rows, columns)
         linear = ~columns.is_quadratic
-        return first_encoder(self._key("start"), columns, sizes, mean[linear], jnp.sqrt(variance[linear]))
+        return first_encoder(self._own_key("start"), columns, sizes, mean[linear], jnp.sqrt(variance[linear]))
 
     def _recipe(self) -> Recipe:
         return Recipe(
@@ -237,10 +198,6 @@ class PretrainedClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
             sparsity_strength=self.sparsity_strength,
             corruption=self.corruption,
         )
-
-    def _config(self, patience: int | None) -> TrainingConfig:
-        names = ("n_epochs", "batch_size", "optimizer", "learning_rate", "schedule", "weight_decay", "averaging")
-        return TrainingConfig(patience=patience, **{name: getattr(self, name) for name in names})
 
     # ----------------------------------------------------------------------------- using
     def predict_log_proba(self, X: Any) -> np.ndarray:
@@ -262,15 +219,11 @@ class PretrainedClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
         rows = self._rows(X)
         return encode(self.params_.encoder, rows)
 
-    def save(self, path: Any) -> None:
-        """Write the fitted classifier into one file, arrays and JSON, no code; `likely.load` reads it.
-
-        A `Stack` given as `pretrain` is not in it: its layers, fine-tuned, are the network's.
-        """
-        check_is_fitted(self)
+    def _to_file(self) -> tuple[Arrays, dict[str, Any]]:
+        """A `Stack` given as `pretrain` is not in the file: its layers, fine-tuned, are the network's."""
         written = copy.copy(self)
         written.pretrain = written.pretrain if isinstance(written.pretrain, bool) else True
-        write_arrays(path, *save_model(cast(Any, written)))
+        return super(PretrainedClassifier, written)._to_file()
 
     @property
     def classes_(self) -> np.ndarray:
@@ -289,11 +242,11 @@ class PretrainedClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):
     def _table(self) -> Table:
         return Table(self.schema_, self.scaling_, self.as_probabilities)
 
-    def _rows(self, X: Any) -> np.ndarray:
+    def _rows(self, X: Any) -> Any:
         check_is_fitted(self, "params_")
-        return self._table.rows(Model._checked(cast(Any, self), X, reset=False))
+        return self._table.rows(self._checked(X, reset=False))
 
-    def _key(self, stream: str) -> jax.Array:
+    def _own_key(self, stream: str) -> jax.Array:
         # apart from the keys of the layers, which are numbered from 0
         return jax.random.fold_in(jax.random.fold_in(jax.random.key(self.seed_), 2**31 - 1), _STREAMS.index(stream))
 

@@ -15,7 +15,8 @@ import jax
 import numpy as np
 
 from likely.columns import Columns
-from likely.contract.model import FitRun, _seed
+from likely.contract.model import FitRun
+from likely.contract.settings import seed_of
 from likely.models.energy.harmonium.rbm import RBM, moments
 from likely.models.prediction.pretrained.denoising import denoising_loss, first_autoencoder
 from likely.models.prediction.pretrained.inputs import Table
@@ -164,7 +165,7 @@ def pretrain(
         corruption=corruption,
     )
     table, rows = Table.of(X, schema, as_probabilities)
-    encoder, histories = learn_layers(rows, table.columns, sizes, recipe, _seed(random_state))
+    encoder, histories = learn_layers(rows, table.columns, sizes, recipe, seed_of(random_state))
     return Stack(table, encoder, kind, histories)
 
 

@@ -7,18 +7,19 @@ one half of the layers can be enumerated; beyond, a lower bound on the row's sum
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar, cast
+from typing import Any, Literal, cast
 
 import equinox as eqx
 import jax
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
-from likely.contract.model import FitRun, Model
+from likely.contract.model import FitRun
+from likely.contract.settings import Count, Positive, Several, Sizes
+from likely.contract.trained import GradientTrained
 from likely.models.energy.harmonium.answers import Exact, LogSum, Sampled, answers
 from likely.models.energy.harmonium.chains import Settings
 from likely.models.energy.harmonium.learning import keep_scales, to_learning, to_natural
@@ -28,14 +29,15 @@ from likely.models.energy.layered.bounds import bound_evidence
 from likely.models.energy.layered.dbm.start import beginning, pretrained
 from likely.models.energy.layered.learning import LayeredState, layered_contrast
 from likely.models.energy.layered.machine import LayeredParams
-from likely.models.energy.layered.stages import Stages, check_layers, config_of, steps_rate
+from likely.models.energy.layered.stages import Stages, check_layers, steps_rate
+from likely.models.energy.normaliser import Annealed
 from likely.runtime import by_blocks
-from likely.training.config import OPTIMIZERS, SCHEDULES
+from likely.training.optimisers import Schedule, SteppedOptimizer
 
 _SETTLED = 30  # steps of mean field where nothing is learned any more
 
 
-class DBM(Model):
+class DBM(GradientTrained, Annealed):
     """Deep Boltzmann machine with layers of binary hidden units and visible units of any columns.
 
     Parameters
@@ -74,87 +76,22 @@ class DBM(Model):
     'exact'
     """
 
-    _resumable = True
-    _effort = "n_temperatures"
-    _parameter_constraints: ClassVar[dict] = {
-        "layers": [tuple, list],
-        "pretraining": ["boolean", StrOptions({"lowest"})],
-        "centring": ["boolean"],
-        "n_mean_field": [Interval(Integral, 1, None, closed="left")],
-        "n_gibbs_steps": [Interval(Integral, 1, None, closed="left")],
-        "n_chains": [Interval(Integral, 1, None, closed="left")],
-        "n_epochs": [Interval(Integral, 1, None, closed="left")],
-        "n_pretraining_epochs": [Interval(Integral, 1, None, closed="left"), None],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "optimizer": [StrOptions(set(OPTIMIZERS) - {"lbfgs"})],
-        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "pretraining_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "schedule": [StrOptions(set(SCHEDULES))],
-        "warmup_steps": [Interval(Integral, 0, None, closed="left")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
-        "averaging": [Interval(Real, 0, 1, closed="right"), None],
-        "memory_budget": [Interval(Integral, 1, None, closed="left")],
-        "n_importance": [Interval(Integral, 2, None, closed="left"), None],
-        "n_temperatures": [Interval(Integral, 1, None, closed="left")],
-        "n_ais_chains": [Interval(Integral, 2, None, closed="left")],
-        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
-        "schema": "no_validation",
-        "random_state": ["random_state"],
-    }
+    layers: Sizes = (64, 32)
+    _: KW_ONLY
+    pretraining: bool | Literal["lowest"] = True
+    centring: bool = True
+    n_mean_field: Count = 10
+    n_gibbs_steps: Count = 1
+    n_chains: Count = 100
+    n_epochs: Count = 50
+    n_pretraining_epochs: Count | None = None
+    batch_size: Count = 20
+    optimizer: SteppedOptimizer = "sgd"
+    pretraining_rate: Positive | None = None
+    schedule: Schedule = "linear"
+    n_importance: Several | None = 64
 
-    def __init__(
-        self,
-        layers: Any = (64, 32),
-        *,
-        pretraining: Any = True,
-        centring: bool = True,
-        n_mean_field: int = 10,
-        n_gibbs_steps: int = 1,
-        n_chains: int = 100,
-        n_epochs: int = 50,
-        n_pretraining_epochs: int | None = None,
-        batch_size: int = 20,
-        optimizer: str = "sgd",
-        learning_rate: float | None = None,
-        pretraining_rate: float | None = None,
-        schedule: str = "linear",
-        warmup_steps: int = 0,
-        weight_decay: float = 0.0,
-        gradient_clip: float | None = None,
-        averaging: float | None = None,
-        memory_budget: int = 2 << 30,
-        n_importance: int | None = 64,
-        n_temperatures: int = 1000,
-        n_ais_chains: int = 128,
-        n_sweeps: int = 200,
-        schema: Any = None,
-        random_state: Any = None,
-    ):
-        self.layers = layers
-        self.pretraining = pretraining
-        self.centring = centring
-        self.n_mean_field = n_mean_field
-        self.n_gibbs_steps = n_gibbs_steps
-        self.n_chains = n_chains
-        self.n_epochs = n_epochs
-        self.n_pretraining_epochs = n_pretraining_epochs
-        self.batch_size = batch_size
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.pretraining_rate = pretraining_rate
-        self.schedule = schedule
-        self.warmup_steps = warmup_steps
-        self.weight_decay = weight_decay
-        self.gradient_clip = gradient_clip
-        self.averaging = averaging
-        self.memory_budget = memory_budget
-        self.n_importance = n_importance
-        self.n_temperatures = n_temperatures
-        self.n_ais_chains = n_ais_chains
-        self.n_sweeps = n_sweeps
-        self.schema = schema
-        self.random_state = random_state
+    _resumable = True
 
     @property
     def n_components(self) -> int:
@@ -186,8 +123,7 @@ class DBM(Model):
             mode=mode,
             columns=columns,
             moments=(mean, variance),
-            config=config_of(
-                self,
+            config=self._training(
                 n_epochs=self.n_pretraining_epochs or self.n_epochs,
                 learning_rate=self.pretraining_rate or rate,
             ),
@@ -204,7 +140,7 @@ class DBM(Model):
                 n_gibbs_steps=self.n_gibbs_steps,
             ),
             rows,
-            config=config_of(self, n_epochs=self.n_epochs, learning_rate=rate),
+            config=self._training(n_epochs=self.n_epochs, learning_rate=rate),
             key=train_key,
             state=LayeredState(tuple(c.astype(mean.dtype) for c in params.chains), offsets, variance),
             project=partial(keep_scales, columns=columns) if columns.is_quadratic.any() else None,

@@ -7,19 +7,20 @@ from the way up, with log Z of the top RBM exact or from annealed importance sam
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
-from likely.contract.model import FitRun, Model
+from likely.contract.model import FitRun
+from likely.contract.settings import Count, Positive, Several, Sizes, Whole
+from likely.contract.trained import GradientTrained
 from likely.models.energy.harmonium import machine as harmonium
 from likely.models.energy.harmonium.answers import Exact, LogSum, Sampled, answers
 from likely.models.energy.harmonium.chains import Settings
@@ -36,12 +37,13 @@ from likely.models.energy.layered.dbn.up_down import (
     up_down,
 )
 from likely.models.energy.layered.greedy import bits, expected_codes, fill
-from likely.models.energy.layered.stages import Stages, check_layers, config_of, steps_rate
+from likely.models.energy.layered.stages import Stages, check_layers, steps_rate
+from likely.models.energy.normaliser import Annealed
 from likely.runtime import BLOCK_ROWS, by_blocks
-from likely.training.config import OPTIMIZERS, SCHEDULES
+from likely.training.optimisers import Schedule, SteppedOptimizer
 
 
-class DBN(Model):
+class DBN(GradientTrained, Annealed):
     """Deep belief network with layers of binary hidden units and visible units of any columns.
 
     Parameters
@@ -79,84 +81,21 @@ class DBN(Model):
     'lower'
     """
 
-    _resumable = True
-    _effort = "n_temperatures"
-    _parameter_constraints: ClassVar[dict] = {
-        "layers": [tuple, list],
-        "tied_start": ["boolean"],
-        "centring": ["boolean"],
-        "n_gibbs_steps": [Interval(Integral, 1, None, closed="left")],
-        "n_chains": [Interval(Integral, 1, None, closed="left")],
-        "n_epochs": [Interval(Integral, 1, None, closed="left")],
-        "n_tuning_epochs": [Interval(Integral, 0, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "optimizer": [StrOptions(set(OPTIMIZERS) - {"lbfgs"})],
-        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "tuning_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "schedule": [StrOptions(set(SCHEDULES))],
-        "warmup_steps": [Interval(Integral, 0, None, closed="left")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "gradient_clip": [Interval(Real, 0, None, closed="neither"), None],
-        "averaging": [Interval(Real, 0, 1, closed="right"), None],
-        "memory_budget": [Interval(Integral, 1, None, closed="left")],
-        "n_importance": [Interval(Integral, 2, None, closed="left")],
-        "n_temperatures": [Interval(Integral, 1, None, closed="left")],
-        "n_ais_chains": [Interval(Integral, 2, None, closed="left")],
-        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
-        "schema": "no_validation",
-        "random_state": ["random_state"],
-    }
+    layers: Sizes = (64, 64)
+    _: KW_ONLY
+    tied_start: bool = True
+    centring: bool = True
+    n_gibbs_steps: Count = 1
+    n_chains: Count = 100
+    n_epochs: Count = 50
+    n_tuning_epochs: Whole = 10
+    batch_size: Count = 20
+    optimizer: SteppedOptimizer = "sgd"
+    tuning_rate: Positive | None = None
+    schedule: Schedule = "linear"
+    n_importance: Several = 256
 
-    def __init__(
-        self,
-        layers: Any = (64, 64),
-        *,
-        tied_start: bool = True,
-        centring: bool = True,
-        n_gibbs_steps: int = 1,
-        n_chains: int = 100,
-        n_epochs: int = 50,
-        n_tuning_epochs: int = 10,
-        batch_size: int = 20,
-        optimizer: str = "sgd",
-        learning_rate: float | None = None,
-        tuning_rate: float | None = None,
-        schedule: str = "linear",
-        warmup_steps: int = 0,
-        weight_decay: float = 0.0,
-        gradient_clip: float | None = None,
-        averaging: float | None = None,
-        memory_budget: int = 2 << 30,
-        n_importance: int = 256,
-        n_temperatures: int = 1000,
-        n_ais_chains: int = 128,
-        n_sweeps: int = 200,
-        schema: Any = None,
-        random_state: Any = None,
-    ):
-        self.layers = layers
-        self.tied_start = tied_start
-        self.centring = centring
-        self.n_gibbs_steps = n_gibbs_steps
-        self.n_chains = n_chains
-        self.n_epochs = n_epochs
-        self.n_tuning_epochs = n_tuning_epochs
-        self.batch_size = batch_size
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.tuning_rate = tuning_rate
-        self.schedule = schedule
-        self.warmup_steps = warmup_steps
-        self.weight_decay = weight_decay
-        self.gradient_clip = gradient_clip
-        self.averaging = averaging
-        self.memory_budget = memory_budget
-        self.n_importance = n_importance
-        self.n_temperatures = n_temperatures
-        self.n_ais_chains = n_ais_chains
-        self.n_sweeps = n_sweeps
-        self.schema = schema
-        self.random_state = random_state
+    _resumable = True
 
     @property
     def n_components(self) -> int:
@@ -185,7 +124,7 @@ class DBN(Model):
             columns=columns,
             moments=(mean, variance),
             tied_start=self.tied_start,
-            config=config_of(self, n_epochs=self.n_epochs, learning_rate=rate),
+            config=self._training(n_epochs=self.n_epochs, learning_rate=rate),
             centring=self.centring,
             n_gibbs_steps=self.n_gibbs_steps,
         )
@@ -202,7 +141,7 @@ class DBN(Model):
             to_learning_coordinates(params, columns),
             partial(up_down, columns=columns, n_gibbs_steps=self.n_gibbs_steps),
             rows,
-            config=config_of(self, n_epochs=self.n_tuning_epochs, learning_rate=rate),
+            config=self._training(n_epochs=self.n_tuning_epochs, learning_rate=rate),
             key=key,
             state=TuningState(params.top.chains.astype(variance.dtype), variance),
             project=partial(keep_all_scales, columns=columns) if columns.is_quadratic.any() else None,

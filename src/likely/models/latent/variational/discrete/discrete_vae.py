@@ -9,20 +9,21 @@ exact up to 16 latent bits, at 2^bits decoder passes for all rows together; else
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from likely.columns import Columns
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
 from likely.contract.model import FitRun
+from likely.contract.settings import Count, Sizes, Unchecked, one_of
 from likely.gradients import ESTIMATORS, Estimator, make_estimator
 from likely.gradients.distributions import Discrete, Family
 from likely.gradients.relaxed import check_temperature
@@ -39,7 +40,7 @@ from likely.models.latent.variational.discrete.network import (
     log_prob,
     weigh_rows,
 )
-from likely.models.latent.variational.variational import AT_LEAST_ONE, Variational, draws_of
+from likely.models.latent.variational.variational import Variational, draws_of
 from likely.objectives.discrete_elbo import discrete_elbo_loss, negative_discrete_elbo
 from likely.runtime import by_blocks, float_dtype
 from likely.training import train
@@ -84,64 +85,14 @@ class DiscreteVAE(Variational):
     'exact'
     """
 
-    _parameter_constraints: ClassVar[dict] = Variational._parameter_constraints | {
-        "n_components": [AT_LEAST_ONE],
-        "n_categories": [AT_LEAST_ONE],
-        "n_upper": "no_validation",
-        "estimator": [StrOptions(set(ESTIMATORS))],
-        "temperature": "no_validation",
-        "n_samples": [AT_LEAST_ONE],
-    }
-    params_: DiscreteAutoencoder
-
-    def __init__(
-        self,
-        n_components: int = 32,
-        *,
-        n_categories: int = 2,
-        n_upper: int = 0,
-        estimator: str = "gumbel_softmax",
-        temperature: Any = None,
-        n_samples: int = 1,
-        hidden: Any = (200,),
-        activation: str = "gelu",
-        n_epochs: int = 200,
-        batch_size: int = 100,
-        learning_rate: float = 3e-3,
-        schedule: str = "cosine",
-        warmup_steps: int = 0,
-        weight_decay: float = 0.1,
-        averaging: float | None = None,
-        gradient_clip: float | None = None,
-        memory_budget: int = 2 << 30,
-        patience: int | None = None,
-        validate_every: int = 1,
-        n_importance: int = 256,
-        schema: Any = None,
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.n_categories = n_categories
-        self.n_upper = n_upper
-        self.estimator = estimator
-        self.temperature = temperature
-        self.n_samples = n_samples
-        self.hidden = hidden
-        self.activation = activation
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.warmup_steps = warmup_steps
-        self.weight_decay = weight_decay
-        self.averaging = averaging
-        self.gradient_clip = gradient_clip
-        self.memory_budget = memory_budget
-        self.patience = patience
-        self.validate_every = validate_every
-        self.n_importance = n_importance
-        self.schema = schema
-        self.random_state = random_state
+    n_components: Count = 32
+    _: KW_ONLY
+    n_categories: Count = 2
+    n_upper: Unchecked = 0
+    estimator: Annotated[str, one_of(ESTIMATORS)] = "gumbel_softmax"
+    temperature: Unchecked = None
+    n_samples: Count = 1
+    hidden: Sizes = (200,)
 
     def _build(self):
         return partial(first_module, self._design())
@@ -167,7 +118,7 @@ class DiscreteVAE(Variational):
             module,
             partial(negative_discrete_elbo, estimator=estimator, n_samples=self.n_samples),
             rows,
-            config=self._config(None if run.valid is None else self.patience),
+            config=self._training(patience=None if run.valid is None else self.patience),
             key=train_key,
             state=estimator.start(state_key, len(module.offset), float_dtype()),
             validate=None if run.valid is None else discrete_elbo_loss,

@@ -7,8 +7,8 @@ labels that they might have. Cost: that of a VAE, times the number of classes.
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Real
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -17,13 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Float
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
 from likely.contract.labels import UNKNOWN, read_labels
 from likely.contract.model import FitRun
+from likely.contract.settings import Count, NonNegative, Sizes, Whole
 from likely.models.latent.variational.network import Design, built, first_module
 from likely.models.latent.variational.semi_supervised.network import (
     LabelledParams,
@@ -34,7 +34,7 @@ from likely.models.latent.variational.semi_supervised.network import (
     label_probabilities,
     weigh_labels,
 )
-from likely.models.latent.variational.variational import AT_LEAST_ONE, Variational, draws_of
+from likely.models.latent.variational.variational import Variational, draws_of
 from likely.objectives.semi_supervised import labelled_loss, negative_labelled_bound
 from likely.runtime import BLOCK_ROWS, by_blocks
 
@@ -70,59 +70,16 @@ class SemiSupervisedVAE(Variational):
     -1, NaN or None count as unlabelled.
     """
 
-    _parameter_constraints: ClassVar[dict] = Variational._parameter_constraints | {
-        "n_components": [AT_LEAST_ONE],
-        "label_weight": [Interval(Real, 0, None, closed="left")],
-        "label_warmup": [Interval(Real, 0, None, closed="left")],
-    }
+    n_components: Count = 16
+    _: KW_ONLY
+    hidden: Sizes = (200, 200)
+    label_weight: NonNegative = 1.0
+    label_warmup: NonNegative = 40.0
+    n_refine: Whole = 30
+
     _why_not: ClassVar[dict[str, str]] = {
         "inverse_transform": "a row is made of its code and its label; `sample_class` draws rows of a label"
     }
-
-    def __init__(
-        self,
-        n_components: int = 16,
-        *,
-        hidden: Any = (200, 200),
-        activation: str = "gelu",
-        label_weight: float = 1.0,
-        label_warmup: float = 40.0,
-        n_epochs: int = 200,
-        batch_size: int = 100,
-        learning_rate: float = 3e-3,
-        schedule: str = "cosine",
-        warmup_steps: int = 0,
-        weight_decay: float = 0.1,
-        averaging: float | None = None,
-        gradient_clip: float | None = None,
-        memory_budget: int = 2 << 30,
-        patience: int | None = None,
-        validate_every: int = 1,
-        n_importance: int = 256,
-        n_refine: int = 30,
-        schema: Any = None,
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.hidden = hidden
-        self.activation = activation
-        self.label_weight = label_weight
-        self.label_warmup = label_warmup
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.warmup_steps = warmup_steps
-        self.weight_decay = weight_decay
-        self.averaging = averaging
-        self.gradient_clip = gradient_clip
-        self.memory_budget = memory_budget
-        self.patience = patience
-        self.validate_every = validate_every
-        self.n_importance = n_importance
-        self.n_refine = n_refine
-        self.schema = schema
-        self.random_state = random_state
 
     # ------------------------------------------------------------------ labels
     def predict_proba(self, X: Any) -> Float[np.ndarray, "n K"]:

@@ -1,0 +1,123 @@
+"""Settings: a hyper-parameter is one annotated field of its class, and all else follows from the field.
+
+The base makes `__init__` from the fields, as `dataclasses` does, and what scikit-learn checks from their types:
+
+    class Mixture(Model):
+        n_components: Count = 10
+        _: KW_ONLY
+        covariance: Literal["full", "diagonal"] = "diagonal"
+        min_variance: Positive = 1e-4
+
+A field's type says which values it allows: `Count`, `Positive` and the others below, `Literal` for names, a class for
+its instances, `bool`, and `X | None` where None means something.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import types
+from collections.abc import Callable, Iterable
+from numbers import Integral, Real
+from typing import Annotated, Any, ClassVar, Literal, Union, dataclass_transform, get_args, get_origin, get_type_hints
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, Options, StrOptions
+
+Count = Annotated[int, Interval(Integral, 1, None, closed="left")]
+Whole = Annotated[int, Interval(Integral, 0, None, closed="left")]  # a count that may be 0
+Several = Annotated[int, Interval(Integral, 2, None, closed="left")]  # a count whose spread is asked for
+Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
+NonNegative = Annotated[float, Interval(Real, 0, None, closed="left")]
+Share = Annotated[float, Interval(Real, 0, 1, closed="neither")]  # strictly between none and all
+Fraction = Annotated[float, Interval(Real, 0, 1, closed="left")]  # a share that may be 0
+Decay = Annotated[float, Interval(Real, 0, 1, closed="right")]  # a share that may be 1
+Sizes = Annotated[Any, tuple, list]  # of layers; which numbers it may hold is checked where they are read
+RandomState = Annotated[Any, "random_state"]  # a seed, a NumPy generator of the old kind, or None
+Unchecked = Annotated[Any, "no_validation"]  # checked by the code that reads it
+
+
+def one_of(names: Iterable[str]) -> StrOptions:
+    """The names of a table, such as `Annotated[str, one_of(CELLS)]`; `Literal` where they are written out."""
+    return StrOptions(set(names))
+
+
+@dataclass_transform(eq_default=False)
+class Declared(BaseEstimator):
+    """Base of estimators whose hyper-parameters are declared as fields."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclasses.dataclass(eq=False, repr=False)(cls)
+        cls._parameter_constraints = constraints(cls)
+        if "__init__" in vars(cls):
+            cls.__init__.__signature__ = _own_first(cls)  # type: ignore[attr-defined]
+
+
+def constraints(cls: type) -> dict[str, Any]:
+    """What scikit-learn's validation is told of each field, from the types.
+
+    Examples
+    --------
+    >>> class Small(Declared):
+    ...     size: Count = 3
+    ...     rate: Positive | None = None
+    ...     rule: Literal["hebb", "storkey"] = "hebb"
+    >>> {name: [str(c) for c in allowed] for name, allowed in Small._parameter_constraints.items()}
+    {'size': ['an int in the range [1, inf)'],
+     'rate': ['a float in the range (0.0, inf)', 'None'],
+     'rule': ["a str among {'hebb', 'storkey'}"]}
+    """
+    hints = get_type_hints(cls, include_extras=True)
+    return {field.name: _allowed(hints[field.name]) for field in dataclasses.fields(cls)}
+
+
+def _allowed(hint: Any) -> Any:
+    """The constraints of one type: a list of alternatives, or "no_validation"."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return "no_validation" if "no_validation" in parts[1:] else list(parts[1:])
+    if origin in (Union, types.UnionType):
+        return [allowed for part in parts for allowed in _allowed(part)]
+    if origin is Literal:
+        return [StrOptions(set(parts)) if all(isinstance(p, str) for p in parts) else Options(object, set(parts))]
+    if hint is type(None):
+        return [None]
+    if hint is bool:
+        return ["boolean"]
+    if hint is Callable or origin is Callable:
+        return [callable]
+    if isinstance(hint, type):
+        return [hint]
+    raise TypeError(f"{hint!r} is no type of a setting: use one of likely.contract.settings, a Literal or a class.")
+
+
+def _own_first(cls: type) -> inspect.Signature:
+    """The signature of `__init__` as people read it: what the class declares itself, then what it shares.
+
+    A dataclass has the fields of its bases first, which would put `random_state` before `objective`. Only the order of
+    what is given by name changes.
+    """
+    rank = {name: i for i, base in enumerate(reversed(cls.__mro__)) for name in vars(base).get("__annotations__", ())}
+    signature = inspect.signature(vars(cls)["__init__"])
+    own, *parameters = signature.parameters.values()
+    positional = [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
+    named = sorted((p for p in parameters if p.kind is p.KEYWORD_ONLY), key=lambda p: -rank[p.name])
+    return signature.replace(parameters=[own, *positional, *named])
+
+
+def settings_of(cls: type) -> dict[str, Any]:
+    """The names of a class's settings with their defaults, in order."""
+    return {field.name: field.default for field in dataclasses.fields(cls)}
+
+
+def seed_of(random_state: Any) -> int:
+    """The seed that a `random_state` gives: itself, or one drawn from it."""
+    from sklearn.utils import check_random_state
+
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))

@@ -1,0 +1,142 @@
+"""Estimators that read tables: scikit-learn's checks, the schema, units, and the file of what was learned of them.
+
+Hooks work on one float matrix in standard units, with NaN for unobserved cells.
+"""
+
+from __future__ import annotations
+
+import abc
+from functools import partial
+from typing import Any, ClassVar
+
+import jax
+import numpy as np
+from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
+
+from likely.columns import Columns, Scaling
+from likely.contract.estimator import Arrays, Estimator, under
+from likely.runtime import float_dtype
+from likely.schema import Schema, SchemaError, as_frame
+from likely.storage.modules import describe_estimator, restore_estimator, restore_module, save_module
+
+
+class TableEstimator(Estimator):
+    """Base of estimators of tables.
+
+    Fitted attributes
+    -----------------
+    params_ : the learned parameters, a frozen module of arrays in standard units.
+    schema_ : what the columns are. columns_ : their exponential family. scaling_ : units of real columns.
+    """
+
+    _scaling: ClassVar[str] = "column"  # or "common": centre, and one scale for all real columns (isotropic models)
+    _real_only: ClassVar[bool] = False  # reads binary and count columns as real numbers
+    _binary_only: ClassVar[bool] = False  # refuses columns that are not binary
+
+    @property
+    def n_parameters_(self) -> int:
+        """Number of learned numbers; states that a model keeps, such as chains, are not floating-point and no such."""
+        leaves = jax.tree.leaves(self.params_)
+        return sum(int(np.size(leaf)) for leaf in leaves if jax.dtypes.issubdtype(leaf.dtype, np.inexact))
+
+    @abc.abstractmethod
+    def _init(self, key: jax.Array, columns: Columns) -> Any:
+        """Parameters of the right structure from hyper-parameters and columns alone."""
+
+    def _columns(self) -> Columns:
+        """The exponential family of the columns as this estimator reads them."""
+        return Columns.of(self.schema_)
+
+    # ----------------------------------------------------------------- reading
+    def _read_new(self, X: Any) -> np.ndarray:
+        """Rows for a fit: sets the schema and all that follows from it."""
+        X = self._checked(X, reset=True)
+        schema = self._given_schema(X)
+        self._check_kinds(schema)
+        encoded = schema.encode(X)
+        self.schema_ = schema.as_real() if self._real_only else schema
+        self.columns_ = self._columns()
+        self.n_features_in_ = schema.n_columns
+        self._check_columns(encoded)
+        self.scaling_ = Scaling.fit(encoded, self.columns_, self._scaling)
+        return encoded
+
+    def _given_schema(self, X: Any) -> Schema:
+        """The schema that is set, else the one that the rows show."""
+        given = getattr(self, "schema", None)
+        if given is None:
+            return Schema.infer(X)
+        if not isinstance(given, Schema):
+            raise TypeError(f"schema must be a likely.Schema or None, got {type(given).__name__}.")
+        return given
+
+    def _check_kinds(self, schema: Schema) -> None:
+        odd = next((column for column in schema.columns if column.kind != "binary"), None)
+        if self._binary_only and odd is not None:
+            raise SchemaError(
+                f"column {odd.name!r} is {odd.kind}, and {type(self).__name__} takes binary columns only: drop it, cut "
+                "it into 0 and 1, or use a model for any columns (Independent, Mixture, RBM, VAE)."
+            )
+
+    def _check_columns(self, encoded: np.ndarray) -> None:
+        empty = np.isnan(encoded).all(axis=0)
+        if empty.any():
+            name = self.schema_.names[int(np.argmax(empty))]
+            raise SchemaError(f"column {name!r} has no observed cell, so nothing can be learned of it: drop it.")
+
+    def _read(self, X: Any) -> np.ndarray:
+        return self.schema_.encode(self._checked(X, reset=False))
+
+    def _standard(self, encoded: np.ndarray) -> np.ndarray:
+        """Encoded rows in standard units."""
+        return self.scaling_.apply(encoded, float_dtype())
+
+    def _rows(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Encoded rows, and the same in standard units."""
+        check_is_fitted(self)
+        encoded = self._read(X)
+        return encoded, self._standard(encoded)
+
+    def _checked(self, X: Any, reset: bool) -> Any:
+        """scikit-learn's own checks, so that its errors and attributes are the ones users know."""
+        if as_frame(X) is not None:
+            _check_feature_names(self, X, reset=reset)
+            if len(X) == 0:
+                raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+            return X
+        dtype = None if _is_numeric(X) else object
+        return validate_data(self, X, reset=reset, dtype=dtype, ensure_all_finite="allow-nan")
+
+    # ------------------------------------------------------------------- files
+    def _to_file(self) -> tuple[Arrays, dict[str, Any]]:
+        arrays = {f"params{path}": array for path, array in save_module(self.params_).items()}
+        arrays |= {"scaling.offset": self.scaling_.offset, "scaling.scale": self.scaling_.scale}
+        apart = {"params_", "schema_", "columns_", "scaling_", "feature_names_in_"}
+        names = getattr(self, "feature_names_in_", None)
+        return arrays, describe_estimator(self, apart) | {
+            "schema": self.schema_.to_json(),
+            "feature_names": None if names is None else [str(name) for name in names],
+        }
+
+    @classmethod
+    def _from_file(cls, arrays: Arrays, meta: dict[str, Any]) -> Any:
+        model = restore_estimator(cls, meta)
+        model.schema_ = Schema.from_json(meta["schema"])
+        model.columns_ = model._columns()
+        model.scaling_ = Scaling(arrays["scaling.offset"], arrays["scaling.scale"])
+        if meta["feature_names"] is not None:
+            model.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
+        template = jax.eval_shape(partial(model._init, columns=model.columns_), jax.random.key(0))
+        model.params_ = restore_module(template, under("params", arrays))
+        return model
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.non_deterministic = False
+        return tags
+
+
+def _is_numeric(X: Any) -> bool:
+    dtype = getattr(X, "dtype", None)
+    return dtype is not None and getattr(dtype, "kind", "O") in "fiubc"
