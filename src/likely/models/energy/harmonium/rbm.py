@@ -20,6 +20,7 @@ import numpy as np
 
 from likely.columns import Columns
 from likely.contract.evidence import Evidence
+from likely.contract.first_look import between, epochs_for
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, NonNegative, Share
 from likely.contract.trained import EarlyStopped, GradientTrained
@@ -105,6 +106,13 @@ class RBM(EarlyStopped, GradientTrained, Annealed):
     schedule: Schedule = "linear"
 
     _resumable = True
+
+    @classmethod
+    def _suited(cls, n_rows, n_columns, kinds):
+        # In four thousand steps 0.3 learns most on digits. On wine, which is real, 0.2 diverges: well below that.
+        rate = 0.3 if kinds <= {"binary", "categorical"} else 0.05
+        sizes = {"n_components": between(16, n_columns, 256), "n_epochs": epochs_for(200_000, n_rows)}
+        return sizes | {"batch_size": 50, "learning_rate": rate}
 
     def _init(self, key, columns):
         dtype, k = float_dtype(), self.n_components

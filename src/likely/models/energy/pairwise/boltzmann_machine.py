@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from likely.contract.first_look import epochs_for
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Positive, Whole, one_of
 from likely.contract.trained import GradientTrained
@@ -130,6 +131,12 @@ class BoltzmannMachine(GradientTrained, PairwiseModel):
         return PairwiseParams(weights, bias, chains)
 
     # ------------------------------------------------------------------------ learning
+    @classmethod
+    def _suited(cls, n_rows, n_columns, kinds):
+        # A sweep of the chains goes unit by unit: for many columns the objective that needs none.
+        more = {} if n_columns <= 200 else {"objective": "pseudo_likelihood", "learning_rate": 0.02}
+        return {"n_epochs": epochs_for(100_000, n_rows), "batch_size": 50} | more
+
     def _init(self, key, columns):
         n, dtype = columns.n_columns + self.n_components, float_dtype()
         hidden = jnp.arange(n) >= columns.n_columns

@@ -110,6 +110,11 @@ class Hopfield(PairwiseModel):
         other.params_ = _params(weights, self.params_.bias, self.params_.chains)
         return other
 
+    @classmethod
+    def _suited(cls, n_rows, n_columns, kinds):
+        # Of the memories only the dense one is a fair density of many rows. On digits 1.5 beats 1 by more than a nat.
+        return {"memory": "dense", "beta": 1.5}
+
     def _init(self, key, columns):
         n, dtype = columns.n_columns, float_dtype()
         if self.memory == "dense":

@@ -22,6 +22,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
+from likely.contract.first_look import between
 from likely.contract.model import Model
 from likely.objectives.em import EMResult
 from likely.runtime import by_blocks, float_dtype
@@ -217,6 +218,10 @@ class LinearGaussian(Model):
         with jax.enable_x64(True):
             params = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf), jnp.float64), self.params_)
             return by_blocks(lambda x, observed: function(params, x, observed), rows)
+
+    @classmethod
+    def _suited(cls, n_rows, n_columns, kinds):
+        return {"n_components": between(1, n_columns // 4, min(20, max(1, n_rows - 1)))}
 
     def _evidence(self, rows, key):
         return Evidence.exact(self._by_rows(_log_prob, rows), method="closed form")

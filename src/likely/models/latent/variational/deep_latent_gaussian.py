@@ -21,6 +21,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key
 
 from likely.columns import Columns
+from likely.contract.first_look import between, epochs_for
 from likely.contract.model import FitRun
 from likely.contract.settings import Sizes
 from likely.models.latent.variational.network import VAEParams, assemble
@@ -229,6 +230,11 @@ class DeepLatentGaussian(Decoded):
     @n_components.setter
     def n_components(self, size: int) -> None:
         self.layers = (size,)
+
+    @classmethod
+    def _suited(cls, n_rows, n_columns, kinds):
+        width = between(2, round(n_columns**0.5), 32)
+        return {"layers": (width, max(1, width // 2)), "n_epochs": epochs_for(100_000, n_rows)}
 
     def _build(self):
         return Partial(

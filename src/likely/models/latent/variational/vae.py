@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 
+from likely.contract.first_look import between, epochs_for
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Sizes, one_of
 from likely.models.latent.variational.autoencoder import check_image
@@ -77,6 +78,10 @@ class VAE(Decoded):
     posterior: Annotated[str, one_of(FAMILIES)] = "diagonal"
     prior: Annotated[str, one_of(PRIORS)] = "normal"
     n_prior_components: Count = 20
+
+    @classmethod
+    def _suited(cls, n_rows, n_columns, kinds):
+        return {"n_components": between(2, round(n_columns**0.5), 32), "n_epochs": epochs_for(100_000, n_rows)}
 
     def _build(self):
         design = Design(

@@ -17,6 +17,7 @@ import numpy as np
 
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
+from likely.contract.first_look import between, epochs_for
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Positive, Several, Sizes
 from likely.contract.trained import GradientTrained
@@ -101,6 +102,11 @@ class DBM(GradientTrained, Annealed):
     @n_components.setter
     def n_components(self, size: int) -> None:
         self.layers = (*self.layers[:-1], size)
+
+    @classmethod
+    def _suited(cls, n_rows, n_columns, kinds):
+        width = between(16, n_columns, 256)
+        return {"layers": (width, width), "n_epochs": epochs_for(100_000, n_rows), "batch_size": 50}
 
     def _init(self, key, columns):
         return beginning(key, columns, tuple(self.layers), self.n_chains)

@@ -18,6 +18,7 @@ import numpy as np
 
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
+from likely.contract.first_look import between, epochs_for
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Positive, Several, Sizes, Whole
 from likely.contract.trained import GradientTrained
@@ -105,6 +106,13 @@ class DBN(GradientTrained, Annealed):
     @n_components.setter
     def n_components(self, size: int) -> None:
         self.layers = (*self.layers[:-1], size)
+
+    @classmethod
+    def _suited(cls, n_rows, n_columns, kinds):
+        # A second layer as wide as the columns can start with the first one's weights, and so with its evidence.
+        width = between(16, n_columns, 256)
+        rate = {"learning_rate": 0.3} if kinds <= {"binary", "categorical"} else {}
+        return {"layers": (width, width), "n_epochs": epochs_for(100_000, n_rows), "batch_size": 50} | rate
 
     def _init(self, key, columns):
         return assembled(untrained(key, columns, tuple(self.layers), self.n_chains))

@@ -22,6 +22,7 @@ import numpy as np
 from likely.columns import Columns
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
+from likely.contract.first_look import between, epochs_for
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Sizes, Unchecked, one_of
 from likely.gradients import ESTIMATORS, Estimator, make_estimator
@@ -93,6 +94,10 @@ class DiscreteVAE(Variational):
     temperature: Unchecked = None
     n_samples: Count = 1
     hidden: Sizes = (200,)
+
+    @classmethod
+    def _suited(cls, n_rows, n_columns, kinds):
+        return {"n_components": between(4, n_columns // 2, 32), "n_epochs": epochs_for(200_000, n_rows)}
 
     def _build(self):
         return partial(first_module, self._design())
