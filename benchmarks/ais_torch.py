@@ -22,8 +22,9 @@ from benchmarks.outcome import Line, Outcome
 from benchmarks.timing import in_turns, in_words
 from likely.columns import Columns
 from likely.models.energy.harmonium.annealing import Path as AnnealingPath
-from likely.models.energy.harmonium.annealing import forward_log_sums, marginals, temperatures
+from likely.models.energy.harmonium.annealing import forward_log_sums, marginals
 from likely.models.energy.harmonium.machine import RBMParams
+from likely.models.energy.normaliser.schedule import temperatures
 from likely.montecarlo import log_mean_weight, replicate_log_mean
 
 BAR = 2.0

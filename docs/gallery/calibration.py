@@ -17,9 +17,10 @@ from matplotlib.figure import Figure
 
 from likely.columns import Columns
 from likely.models.energy.harmonium import enumeration as enumerated
-from likely.models.energy.harmonium.answers import LogSum, sandwich
-from likely.models.energy.harmonium.chains import N_REPLICATES, Settings, whole_machine
+from likely.models.energy.harmonium.chains import whole_machine
 from likely.models.energy.harmonium.machine import RBMParams
+from likely.models.energy.normaliser.log_sum import LogSum, sandwich
+from likely.models.energy.normaliser.schedule import N_REPLICATES, Settings
 from look import GRID, INK, MUTED, TYPE, dress
 
 OUT = Path(__file__).resolve().parent.parent / "images" / "calibration.png"

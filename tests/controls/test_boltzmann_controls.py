@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from likely.models.energy.harmonium.chains import Settings
+from likely.models.energy.normaliser.schedule import Settings
 from likely.models.energy.pairwise import annealing as pairwise_annealed
 from likely.models.energy.pairwise import enumeration as pairwise_enumerated
 from likely.models.energy.pairwise import machine as pairwise

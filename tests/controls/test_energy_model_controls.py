@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import pytest
 
 from likely.models.energy.network import moves as energy_moves
-from likely.models.energy.network.annealing import Settings
 from likely.models.energy.network.answers import Sampled
+from likely.models.energy.normaliser.schedule import Settings
 from tests.models.energy.network.energy_model_checks import (
     BINARY,
     check_leaves_unchanged,

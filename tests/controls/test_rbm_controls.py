@@ -12,7 +12,8 @@ from likely.models.energy.harmonium import enumeration as enumerated
 from likely.models.energy.harmonium import machine as harmonium
 from likely.models.energy.harmonium import rbm_classifier as labelled
 from likely.models.energy.harmonium import tempering as replicas
-from likely.models.energy.harmonium.annealing import Path, temperatures
+from likely.models.energy.harmonium.annealing import Path
+from likely.models.energy.normaliser.schedule import temperatures
 from likely.montecarlo import annealed_importance, log_mean_weight
 from likely.objectives.contrastive import Offsets, Phase, bipartite_gradient
 from tests.contract.effort_checks import check_seconds_are_kept

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from likely.models.energy.harmonium.annealing import temperatures
+from likely.models.energy.normaliser.schedule import temperatures
 from likely.montecarlo import log_mean_weight, replicate_log_mean
 
 D, K = 11, 9

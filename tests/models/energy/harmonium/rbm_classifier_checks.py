@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from likely.columns import Columns
 from likely.models.energy.harmonium.answers import Exact, Sampled
-from likely.models.energy.harmonium.chains import Settings
+from likely.models.energy.normaliser.schedule import Settings
 from tests.models.energy.harmonium import brute_force
 
 COLUMNS = Columns(("binary",) * 4 + ("categorical",), (1,) * 4 + (3,))

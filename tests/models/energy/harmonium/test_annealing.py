@@ -11,7 +11,7 @@ from likely.models.energy.harmonium import annealing as annealed
 from likely.models.energy.harmonium import chains as clamped
 from likely.models.energy.harmonium import enumeration as enumerated
 from likely.models.energy.harmonium.annealing import Path
-from likely.models.energy.harmonium.chains import Settings
+from likely.models.energy.normaliser.schedule import Settings
 from likely.montecarlo import log_mean_weight, replicate_log_mean
 from tests.models.energy.harmonium.brute_force import MIXED, machine
 from tests.models.energy.harmonium.learning_checks import OPTIMISED, check_ladder

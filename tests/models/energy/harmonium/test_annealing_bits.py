@@ -8,8 +8,9 @@ import pytest
 from likely.columns import Columns
 from likely.models.energy.harmonium import annealing as annealed
 from likely.models.energy.harmonium import enumeration as enumerated
-from likely.models.energy.harmonium.annealing import Path, temperatures
+from likely.models.energy.harmonium.annealing import Path
 from likely.models.energy.harmonium.annealing_bits import log_weights
+from likely.models.energy.normaliser.schedule import temperatures
 from likely.montecarlo import log_mean_weight, replicate_log_mean
 from tests.models.energy.harmonium.annealing_bits_checks import arrays, check_estimates, check_one_step
 from tests.models.energy.harmonium.brute_force import machine

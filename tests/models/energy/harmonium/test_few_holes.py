@@ -9,7 +9,7 @@ from likely.models.energy.harmonium import chains as clamped
 from likely.models.energy.harmonium import enumeration as enumerated
 from likely.models.energy.harmonium import few_holes as holes
 from likely.models.energy.harmonium.answers import Exact, Sampled
-from likely.models.energy.harmonium.chains import Settings
+from likely.models.energy.normaliser.schedule import Settings
 from tests.models.energy.harmonium import brute_force
 from tests.models.energy.harmonium.brute_force import machine
 from tests.models.energy.harmonium.learning_checks import check_frequencies

@@ -8,9 +8,9 @@ import pytest
 from likely.columns import Columns
 from likely.models.energy.harmonium import machine as harmonium
 from likely.models.energy.harmonium.answers import Sampled, answers
-from likely.models.energy.harmonium.chains import Settings
 from likely.models.energy.harmonium.machine import RBMParams
 from likely.models.energy.layered import machine as layered
+from likely.models.energy.normaliser.schedule import Settings
 from tests.models.energy.harmonium import brute_force
 from tests.models.energy.harmonium.learning_checks import check_frequencies
 from tests.models.energy.layered.layered_checks import (

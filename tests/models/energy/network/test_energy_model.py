@@ -11,11 +11,11 @@ import pytest
 import likely
 from likely.columns import Columns, Scaling
 from likely.models.energy.network import moves as energy_moves
-from likely.models.energy.network.annealing import Settings
 from likely.models.energy.network.answers import Exact, Sampled
 from likely.models.energy.network.function import Given, Kind, energy
 from likely.models.energy.network.learning import OBJECTIVES, LearningState, Options, filled, learn
 from likely.models.energy.network.noise import make_noise
+from likely.models.energy.normaliser.schedule import Settings
 from likely.training import Batch
 from tests.models.energy.network.energy_model_checks import (
     BINARY,

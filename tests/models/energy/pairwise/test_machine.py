@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, logsumexp
 
-from likely.models.energy.harmonium.chains import Settings
+from likely.models.energy.normaliser.schedule import Settings
 from likely.models.energy.pairwise import annealing as pairwise_annealed
 from likely.models.energy.pairwise import answers as pairwise_inference
 from likely.models.energy.pairwise import enumeration as pairwise_enumerated

@@ -7,8 +7,6 @@ mean field was tried, and is too sure of itself. Rows share their noise: a resul
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -16,7 +14,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
 from likely.columns import Columns
-from likely.models.energy.harmonium import machine as harmonium
+from likely.models.energy.harmonium import machine
 from likely.models.energy.harmonium.annealing import Path, forward_log_sums, marginals, reverse_log_sums, settled
 from likely.models.energy.harmonium.machine import (
     RBMParams,
@@ -25,18 +23,8 @@ from likely.models.energy.harmonium.machine import (
     sample_hidden,
     visible_natural,
 )
+from likely.models.energy.normaliser.schedule import CONDITIONAL_CHAINS, N_REPLICATES, Settings
 from likely.montecarlo import average_chains, run_chains
-
-N_REPLICATES = 16  # groups of chains that tell the Monte Carlo error; also the chains of a row with holes
-CONDITIONAL_CHAINS = 4
-
-
-class Settings(NamedTuple):
-    """How much work goes into an estimate."""
-
-    n_chains: int
-    n_temperatures: int
-    n_sweeps: int
 
 
 @eqx.filter_jit
@@ -94,7 +82,7 @@ def conditional_mean(
         expected = lambda h: columns.mean(visible_natural(params, h)).mean(axis=0)  # noqa: E731
         return average_chains(average, kernel, hidden, expected, n_sweeps)[0]
 
-    _, guesses = harmonium.mean_field(params, x, observed, columns)
+    _, guesses = machine.mean_field(params, x, observed, columns)
     return jnp.where(mask, statistics, jax.vmap(of_row)(x, observed, guesses))
 
 
@@ -117,7 +105,7 @@ def conditional_draws(
         hidden = run_chains(settle, kernel, hidden, n_sweeps)
         return jnp.where(seen[None], row[None], columns.sample(end, visible_natural(params, hidden)))
 
-    _, guesses = harmonium.mean_field(params, x, observed, columns)
+    _, guesses = machine.mean_field(params, x, observed, columns)
     return jax.vmap(of_row)(x, observed, guesses)
 
 
@@ -136,8 +124,8 @@ def start_chains(
     key: Key[Array, ""], params: RBMParams, x: Float[Array, "c d"], observed: Bool[Array, "c d"], columns: Columns
 ) -> Float[Array, "c k"]:
     """Hidden states of chains that begin at rows of the data, holes filled by mean field."""
-    statistics, _ = harmonium.mean_field(params, x, observed, columns)
+    statistics, _ = machine.mean_field(params, x, observed, columns)
     return sample_hidden(key, hidden_logits(params, statistics))
 
 
-mean_field = eqx.filter_jit(harmonium.mean_field)
+mean_field = eqx.filter_jit(machine.mean_field)

@@ -19,15 +19,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from likely.columns import Columns
-from likely.contract.evidence import Evidence
 from likely.contract.first_look import between, epochs_for
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, NonNegative, Share
 from likely.contract.trained import EarlyStopped, GradientTrained
-from likely.models.energy.harmonium import chains as clamped
-from likely.models.energy.harmonium import machine as harmonium
-from likely.models.energy.harmonium.answers import Exact, LogSum, Sampled, answers
-from likely.models.energy.harmonium.chains import Settings
+from likely.models.energy.harmonium.answers import Exact, Sampled, answers
+from likely.models.energy.harmonium.chains import start_chains
 from likely.models.energy.harmonium.enumeration import cheap_side
 from likely.models.energy.harmonium.learning import (
     ChainState,
@@ -38,9 +35,9 @@ from likely.models.energy.harmonium.learning import (
     to_learning,
     to_natural,
 )
-from likely.models.energy.harmonium.machine import RBMParams
-from likely.models.energy.normaliser import Annealed
-from likely.runtime import by_blocks, float_dtype, sum_blocks
+from likely.models.energy.harmonium.machine import RBMParams, visible_natural
+from likely.models.energy.normaliser.annealed import Answered
+from likely.runtime import float_dtype, sum_blocks
 from likely.training import train
 from likely.training.optimisers import Schedule, SteppedOptimizer
 
@@ -48,7 +45,7 @@ _INPUT_SCALE = 0.3  # of what the first weights give a hidden unit: it starts ne
 _HELD_OUT = 1000  # validation rows at most that learning looks at, where it does not validate by them
 
 
-class RBM(EarlyStopped, GradientTrained, Annealed):
+class RBM(EarlyStopped, GradientTrained, Answered):
     """Restricted Boltzmann machine with binary hidden units and visible units of any columns.
 
     Parameters
@@ -208,61 +205,19 @@ class RBM(EarlyStopped, GradientTrained, Annealed):
             pick, up = jax.random.split(key)
             chosen = rows[np.asarray(jax.random.randint(pick, (self.n_chains,), 0, len(rows)))]
             x, observed = jnp.asarray(np.nan_to_num(chosen)), jnp.asarray(~np.isnan(chosen))
-            chains = clamped.start_chains(up, params, x, observed, self.columns_)
+            chains = start_chains(up, params, x, observed, self.columns_)
         return eqx.tree_at(lambda p: p.chains, params, chains.astype(bool))
 
     # --------------------------------------------------------------------- evidence
     def _answers(self) -> Exact | Sampled:
-        settings = Settings(self.n_ais_chains, self.n_temperatures, self.n_sweeps)
-        return answers(self.params_, self.columns_, settings)
-
-    def log_partition(self) -> LogSum:
-        """Log Z of the machine in standard units: exact, or an estimate with the reverse one beside it.
-
-        A function of the fitted model and of how it is to be measured, so it is computed once for each.
-        """
-        kept, effort = self.__dict__.get("_log_partition"), (self.n_ais_chains, self.n_temperatures, self.n_sweeps)
-        if kept is None or kept[0] is not self.params_ or kept[1] != effort:
-            found = self._answers().log_partition(self._key("evidence"))
-            kept = self._log_partition = (self.params_, effort, found)
-        return kept[2]
-
-    def _evidence(self, rows, key):
-        answers, log_z, holes = self._answers(), self.log_partition(), np.isnan(rows).any(axis=1)
-        low, high = (np.empty(len(rows)) for _ in range(2))
-        if not holes.all():
-            low[~holes] = by_blocks(lambda x, _: _unnormalized(self.params_, x, self.columns_), rows[~holes])
-            high[~holes] = low[~holes]
-        replicates = None if log_z.replicates is None else low[:, None] - log_z.replicates
-        if holes.any():
-            sums = answers.log_sum(key, rows[holes])
-            low[holes], high[holes] = sums.low, sums.high
-            if replicates is not None and sums.replicates is not None:
-                replicates[holes] = sums.replicates - log_z.replicates
-        if replicates is None:
-            return Evidence.exact(low - log_z.low, method=answers.method)
-        values, lower, upper = low - log_z.low, low - log_z.high, high - log_z.low
-        for array in (values, lower, upper, replicates):
-            array[np.isnan(rows).all(axis=1)] = 0.0  # of no cells at all the probability is 1
-        return Evidence.estimate(values, lower, upper, replicates, method=answers.method)
-
-    def _sample(self, key, n):
-        return self._answers().sample(key, n)
-
-    def _condition(self, rows, key):
-        return self._answers().condition(key, rows)
+        return answers(self.params_, self.columns_, self._ais_settings())
 
     # ------------------------------------------------------------------------- codes
     def _encode(self, rows, key):
-        codes, holes = np.empty((len(rows), self.n_components), float_dtype()), np.isnan(rows).any(axis=1)
-        if not holes.all():
-            codes[~holes] = by_blocks(lambda x, _: _probabilities(self.params_, x, self.columns_), rows[~holes])
-        if holes.any():
-            codes[holes] = self._answers().hidden(rows[holes])
-        return codes
+        return self._answers().hidden(rows)
 
     def _decode(self, codes):
-        return self.columns_.mean(harmonium.visible_natural(self.params_, jnp.asarray(codes)))
+        return self.columns_.mean(visible_natural(self.params_, jnp.asarray(codes)))
 
     def _reconstruct(self, rows, key):
         return self._decode(self._encode(rows, key))
@@ -281,15 +236,6 @@ def _totals(x, observed, weight, columns):
     seen = jnp.ones_like(x) if observed is None else observed.astype(x.dtype)
     statistics = columns.statistics(x, observed)
     return weight @ statistics, weight @ statistics**2, columns.spread(weight @ seen)
-
-
-_unnormalized = eqx.filter_jit(harmonium.unnormalized_log_prob)
-
-
-@eqx.filter_jit
-def _probabilities(params, x, columns):
-    """P(h = 1 | x)."""
-    return jax.nn.sigmoid(harmonium.hidden_logits(params, columns.statistics(x)))
 
 
 def _steps(n_gibbs_steps: Any) -> tuple[int, int]:

@@ -18,20 +18,12 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
-from likely.models.energy.harmonium.annealing import temperatures
 from likely.models.energy.network.function import EnergyParams, Kind, draw_reference, log_reference
 from likely.models.energy.network.moves import Chains, Target, look, move, step_sizes, tuned
+from likely.models.energy.normaliser.schedule import Settings, temperatures
 
 TUNING_CHAINS, TUNING_STEPS = 64, 150
 _START_ROWS = 128
-
-
-class Settings(NamedTuple):
-    """How much work goes into an estimate."""
-
-    n_chains: int
-    n_temperatures: int
-    n_sweeps: int
 
 
 class Path(NamedTuple):

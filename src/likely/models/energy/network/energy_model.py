@@ -20,14 +20,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from likely.contract.evidence import Evidence
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, NonNegative, Positive, Sizes, Unchecked, one_of
 from likely.contract.trained import GradientTrained
-from likely.models.energy.harmonium.answers import LogSum
-from likely.models.energy.network import annealing as energy_annealed
-from likely.models.energy.network import answers as energy_inference
-from likely.models.energy.network.annealing import Settings
+from likely.models.energy.network import annealing
+from likely.models.energy.network.answers import Exact, Sampled
 from likely.models.energy.network.enumeration import enumerable
 from likely.models.energy.network.function import (
     EnergyParams,
@@ -43,7 +40,8 @@ from likely.models.energy.network.function import (
 from likely.models.energy.network.learning import OBJECTIVES, LearningState, Options, learn
 from likely.models.energy.network.moves import step_sizes
 from likely.models.energy.network.noise import make_noise
-from likely.models.energy.normaliser import Annealed
+from likely.models.energy.normaliser.annealed import Annealed
+from likely.models.energy.normaliser.log_sum import evidence_of_sums
 from likely.nets import encoder_features
 from likely.nets.column_interface import spread_locations
 from likely.nets.mlp import Activation
@@ -202,19 +200,18 @@ class EnergyModel(GradientTrained, Annealed):
         return eqx.tree_at(lambda p: p.network.offset, params, jnp.asarray(offset, float_dtype()))
 
     # ------------------------------------------------------------------------- answers
-    def _answers(self) -> Any:
+    def _answers(self) -> Exact | Sampled:
         """Exact answers where all rows can be counted; else by chains, whose steps are tuned when first needed."""
         if enumerable(self.columns_):
-            return energy_inference.Exact(self.params_, self._kind)
+            return Exact(self.params_, self._kind)
         kept = self.__dict__.get("_tuned")
         if kept is None or kept[0] is not self.params_:
             begin, go = jax.random.split(self._key("sample"))
-            drawn = energy_annealed.starts(begin, self.params_, energy_annealed.TUNING_CHAINS, self._kind)
-            log_steps = energy_annealed.tune(go, self.params_, drawn, self._kind)
+            drawn = annealing.starts(begin, self.params_, annealing.TUNING_CHAINS, self._kind)
+            log_steps = annealing.tune(go, self.params_, drawn, self._kind)
             tuned = eqx.tree_at(lambda p: p.log_steps, self.params_, log_steps)
             kept = self._tuned = (self.params_, tuned)
-        settings = Settings(self.n_ais_chains, self.n_temperatures, self.n_sweeps)
-        return energy_inference.Sampled(kept[1], self._kind, settings)
+        return Sampled(kept[1], self._kind, self._ais_settings())
 
     def energy(self, X: Any) -> np.ndarray:
         """(n_rows,) E(x) of complete rows, in standard units: log p(x) = -E(x) - log Z there."""
@@ -223,33 +220,10 @@ class EnergyModel(GradientTrained, Annealed):
             raise ValueError("an energy is a function of all cells: impute the NaN cells, or ask for the evidence.")
         return by_blocks(lambda x, _: energies(self.params_, x, self._kind), rows)
 
-    def log_partition(self) -> LogSum:
-        """Log Z in standard units: exact, or an estimate with the reverse one beside it; computed once."""
-        kept, effort = self.__dict__.get("_log_partition"), (self.n_ais_chains, self.n_temperatures, self.n_sweeps)
-        if kept is None or kept[0] is not self.params_ or kept[1] != effort:
-            found = self._answers().log_partition(self._key("evidence"))
-            kept = self._log_partition = (self.params_, effort, found)
-        return kept[2]
-
     def _evidence(self, rows, key):
-        answers, log_z, holes = self._answers(), self.log_partition(), np.isnan(rows).any(axis=1)
         check_finite(self.params_, rows, self._kind)
-        low, high = (np.empty(len(rows)) for _ in range(2))
-        if not holes.all():
-            low[~holes] = -by_blocks(lambda x, _: energies(self.params_, x, self._kind), rows[~holes])
-            high[~holes] = low[~holes]
-        replicates = None if log_z.replicates is None else low[:, None] - log_z.replicates
-        if holes.any():
-            sums = answers.log_sum(key, rows[holes])
-            low[holes], high[holes] = sums.low, sums.high
-            if replicates is not None:
-                replicates[holes] = sums.replicates - log_z.replicates
-        if replicates is None:
-            return Evidence.exact(low - log_z.low, method=answers.method)
-        values, lower, upper = low - log_z.low, low - log_z.high, high - log_z.low
-        for array in (values, lower, upper, replicates):
-            array[np.isnan(rows).all(axis=1)] = 0.0  # of no cells at all the probability is 1
-        return Evidence.estimate(values, lower, upper, replicates, method=answers.method)
+        answers = self._answers()
+        return evidence_of_sums(answers.log_sum(key, rows), self.log_partition(), rows, answers.method)
 
     def _sample(self, key, n):
         return self._answers().sample(key, n)

@@ -15,8 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
-from likely.models.energy.harmonium.annealing import temperatures
-from likely.models.energy.harmonium.chains import CONDITIONAL_CHAINS, N_REPLICATES, Settings
+from likely.models.energy.normaliser.schedule import CONDITIONAL_CHAINS, N_REPLICATES, Settings, temperatures
 from likely.models.energy.pairwise.machine import (
     Layout,
     PairwiseParams,

@@ -1,14 +1,11 @@
-"""What can be asked of a pairwise machine, answered exactly where it is small enough and by chains where it is not.
+"""What can be asked of a pairwise machine: by enumeration where that is possible, else by annealing and clamped chains.
 
-As `inference` for the harmonium: rows are (n, d) visible units with NaN where unobserved, hidden units are never
-observed. What a row gets depends on the row and the key, not on the rows beside it.
+As `harmonium.answers`: rows hold visible units, NaN where unobserved; hidden units are never observed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -17,23 +14,29 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from likely.contract.conditional import ConditionalParts
-from likely.models.energy.harmonium.answers import LogSum, sandwich
-from likely.models.energy.harmonium.chains import CONDITIONAL_CHAINS, N_REPLICATES, Settings
 from likely.models.energy.harmonium.few_holes import MAX_HOLES
-from likely.models.energy.pairwise import annealing as annealed
-from likely.models.energy.pairwise import enumeration as enumerated
+from likely.models.energy.normaliser.answers import (
+    HOLED_ROWS,
+    ExactAnswers,
+    SampledAnswers,
+    by_kind,
+    by_masked_blocks,
+    mask_of,
+)
+from likely.models.energy.normaliser.schedule import CONDITIONAL_CHAINS, Settings
+from likely.models.energy.pairwise import annealing, enumeration
 from likely.models.energy.pairwise.machine import Layout, PairwiseParams, mean_field
 from likely.montecarlo import configurations
-from likely.runtime import by_blocks
+from likely.runtime import BLOCK_ROWS, by_blocks
 
-_BLOCK = 16  # rows with holes that are worked on together
-_MAX_HOLE_HIDDEN = 8  # coupled hidden units that are enumerated beside the holes
+# Coupled hidden units that are enumerated beside the holes of a row. With 2^8 fillings of MAX_HOLES holes, and a block
+# of HOLED_ROWS rows, that makes 2^20 terms, as many as the enumeration of a whole machine may have.
+_MAX_HOLE_HIDDEN = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Exact:
-    """Answers by enumeration."""
+class Exact(ExactAnswers):
+    """Answers by enumeration; of complete rows by a sum over the hidden units alone, where these allow it."""
 
     params: PairwiseParams
     layout: Layout
@@ -42,46 +45,33 @@ class Exact:
     def method(self) -> str:
         return f"enumeration of {len(self.layout.kept)} units"
 
-    def log_partition(self, key: jax.Array) -> LogSum:
-        """Log Z."""
-        return self.log_sum(key, np.full((1, self.layout.n_visible), np.nan, self.params.bias.dtype))
-
-    def log_sum(self, key: jax.Array, rows: np.ndarray) -> LogSum:
-        """Log Σ exp(-E) with the observed cells clamped."""
-        value = self._sums(rows)[0].astype(np.float64)
-        return LogSum(value, value, None)
+    @property
+    def n_columns(self) -> int:
+        return self.layout.n_visible
 
     def hidden(self, rows: np.ndarray) -> np.ndarray:
         """E[h | observed cells]."""
-        return self._sums(rows)[1][:, self.layout.n_visible :]
+        return by_blocks(lambda x, o: self._sums(x, o)[1], rows)[:, self.layout.n_visible :]
 
-    def sample(self, key: jax.Array, n: int) -> Any:
-        nothing = jnp.zeros((1, len(self.params.bias)), self.params.bias.dtype)
-        drawn = enumerated.clamped_draws(key, self.params, self.layout, n, nothing, jnp.zeros(nothing.shape, bool))
-        return drawn[0, :, : self.layout.n_visible]
+    def _log_sums(self, x: Array, observed: Array | None) -> Array:
+        return self._sums(x, observed)[0]
 
-    def condition(self, key: jax.Array, rows: np.ndarray) -> ConditionalParts:
-        def draws(key: jax.Array, n: int) -> np.ndarray:
-            def of_block(x: Array, observed: Array | None) -> Array:
-                states, known = _clamp(x, observed, self.layout)
-                drawn = enumerated.clamped_draws(key, self.params, self.layout, n, states, known)
-                return drawn[:, :, : self.layout.n_visible]
+    def _means(self, x: Array, observed: Array | None) -> Array:
+        return self._sums(x, observed)[1][:, : self.layout.n_visible]
 
-            return np.moveaxis(by_blocks(of_block, rows, _BLOCK), 1, 0)
+    def _draws(self, key: jax.Array, n: int, x: Array, observed: Array | None) -> Array:
+        drawn = enumeration.clamped_draws(key, self.params, self.layout, n, *_clamp(x, observed, self.layout))
+        return drawn[:, :, : self.layout.n_visible]
 
-        return ConditionalParts(self._sums(rows)[1][:, : self.layout.n_visible], draws)
-
-    def _sums(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        def sums(x: Array, observed: Array | None) -> Any:
-            if observed is None and enumerated.can_sum_hidden(self.layout):
-                return _complete(self.params, self.layout, x)
-            return enumerated.clamped_sum(self.params, self.layout, *_clamp(x, observed, self.layout))
-
-        return by_blocks(sums, rows, 1 if len(rows) == 1 and np.isnan(rows).any() else 256)
+    def _sums(self, x: Array, observed: Array | None) -> tuple[Array, Array]:
+        """Log Σ exp(-E), and the expectation of every unit."""
+        if observed is None and enumeration.can_sum_hidden(self.layout):
+            return _complete(self.params, self.layout, x)
+        return enumeration.clamped_sum(self.params, self.layout, *_clamp(x, observed, self.layout))
 
 
 @dataclass(frozen=True, eq=False)
-class Sampled:
+class Sampled(SampledAnswers):
     """Answers by annealed importance sampling and by chains; exact for rows that lack only a few bits."""
 
     params: PairwiseParams
@@ -90,78 +80,59 @@ class Sampled:
 
     @property
     def method(self) -> str:
-        s = self.settings
-        return (
-            f"AIS, {s.n_chains} chains of {s.n_temperatures} temperatures; lower limit by reverse AIS from "
-            f"{s.n_sweeps} more sweeps of the training chains"
-        )
-
-    def log_partition(self, key: jax.Array) -> LogSum:
-        """Log Z."""
-        forward, reverse = annealed.whole_machine(key, self.params, self.layout, self.settings)
-        return sandwich(np.asarray(forward)[None], np.asarray(reverse)[None], self._n_groups)
-
-    def log_sum(self, key: jax.Array, rows: np.ndarray) -> LogSum:
-        """Log Σ exp(-E) with the observed cells clamped."""
-
-        def of_block(x: Array, observed: Array | None) -> Any:
-            states, known = _clamp(x, observed, self.layout)
-            return annealed.clamped_rows(key, self.params, self.layout, states, known, self.settings)
-
-        def exact(few: np.ndarray) -> LogSum:
-            value = self._exact_sums(few)[0].astype(np.float64)
-            return LogSum(value, value, np.repeat(value[:, None], self._n_groups, axis=1))
-
-        def estimated(many: np.ndarray) -> LogSum:
-            forward, reverse = by_blocks(of_block, many, 1)
-            return sandwich(forward, reverse, self._n_groups)
-
-        return self._each(rows, exact, estimated)
+        return self.settings.from_training_chains()
 
     def hidden(self, rows: np.ndarray) -> np.ndarray:
         """E[h | observed cells], by mean field where it is not exact."""
 
-        def approximate(x: Array, observed: Array | None) -> Array:
+        def approximate(x: Array, observed: Array) -> Array:
             return _mean_field(self.params, *_clamp(x, observed, self.layout), self.layout)
 
-        means = self._each(rows, lambda few: self._exact_sums(few)[1], lambda many: by_blocks(approximate, many, 256))
+        few = lambda some: self._exact_sums(some)[1]  # noqa: E731
+        means = by_kind(self._few(rows), rows, few, lambda many: by_masked_blocks(approximate, many, BLOCK_ROWS))
         return means[:, self.layout.n_visible :]
 
     def sample(self, key: jax.Array, n: int) -> Any:
-        drawn = annealed.free_draws(key, self.params, self.layout, n, self.settings.n_sweeps)
+        drawn = annealing.free_draws(key, self.params, self.layout, n, self.settings.n_sweeps)
         return drawn[:, : self.layout.n_visible]
 
-    def condition(self, key: jax.Array, rows: np.ndarray) -> ConditionalParts:
-        params, layout, sweeps = self.params, self.layout, self.settings.n_sweeps
-
-        def means(x: Array, observed: Array | None) -> Array:
-            return annealed.clamped_means(key, params, layout, *_clamp(x, observed, layout), sweeps)
-
-        def draws(key: jax.Array, n: int) -> np.ndarray:
-            def exact(x: Array, observed: Array | None) -> Array:
-                return _hole_draws(key, params, layout, n, x, _mask(x, observed))
-
-            def chained(x: Array, observed: Array | None) -> Array:
-                states, known = _clamp(x, observed, layout)
-                return annealed.clamped_chain_draws(key, params, layout, n, states, known, sweeps)
-
-            drawn = self._each(rows, *(partial(by_blocks, f, size=_BLOCK) for f in (exact, chained)))
-            return np.moveaxis(drawn[:, :, : layout.n_visible], 1, 0)
-
-        mean = self._each(rows, lambda few: self._exact_sums(few)[1], partial(by_blocks, means, size=_BLOCK))
-        method = f"{CONDITIONAL_CHAINS} clamped chains of {2 * sweeps} sweeps"
-        return ConditionalParts(mean[:, : layout.n_visible], draws, "exact" if self._few(rows).all() else method)
-
     @property
-    def _n_groups(self) -> int:
-        return min(N_REPLICATES, self.settings.n_chains)
+    def _chain_method(self) -> str:
+        return f"{CONDITIONAL_CHAINS} clamped chains of {2 * self.settings.n_sweeps} sweeps"
+
+    def _anneal_machine(self, key: jax.Array) -> tuple[Any, Any]:
+        forward, reverse = annealing.whole_machine(key, self.params, self.layout, self.settings)
+        return np.asarray(forward)[None], np.asarray(reverse)[None]
+
+    def _anneal_rows(self, key: jax.Array, x: Array, observed: Array) -> tuple[Any, Any]:
+        clamp = _clamp(x, observed, self.layout)
+        return annealing.clamped_rows(key, self.params, self.layout, *clamp, self.settings)
+
+    def _chain_means(self, key: jax.Array, x: Array, observed: Array) -> Array:
+        clamp = _clamp(x, observed, self.layout)
+        means = annealing.clamped_means(key, self.params, self.layout, *clamp, self.settings.n_sweeps)
+        return means[:, : self.layout.n_visible]
+
+    def _chain_draws(self, key: jax.Array, n: int, x: Array, observed: Array) -> Array:
+        clamp = _clamp(x, observed, self.layout)
+        drawn = annealing.clamped_chain_draws(key, self.params, self.layout, n, *clamp, self.settings.n_sweeps)
+        return drawn[:, :, : self.layout.n_visible]
 
     def _few(self, rows: np.ndarray) -> np.ndarray:
         """Rows whose holes and hidden units can be enumerated."""
         holes, n_hidden = np.isnan(rows).sum(axis=1), len(self.params.bias) - self.layout.n_visible
-        if not enumerated.can_sum_hidden(self.layout):
+        if not enumeration.can_sum_hidden(self.layout):
             return np.zeros(len(rows), bool)
         return (holes == 0) | ((holes <= MAX_HOLES) & (not self.layout.coupled or n_hidden <= _MAX_HOLE_HIDDEN))
+
+    def _few_sums(self, rows: np.ndarray) -> np.ndarray:
+        return self._exact_sums(rows)[0]
+
+    def _few_means(self, rows: np.ndarray) -> np.ndarray:
+        return self._exact_sums(rows)[1][:, : self.layout.n_visible]
+
+    def _few_draws(self, key: jax.Array, n: int, x: Array, observed: Array) -> Array:
+        return _hole_draws(key, self.params, self.layout, n, x, observed)
 
     def _exact_sums(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         def sums(x: Array, observed: Array | None) -> Any:
@@ -169,39 +140,27 @@ class Sampled:
                 return _complete(self.params, self.layout, x)
             return _hole_sums(self.params, self.layout, x, observed)
 
-        return by_blocks(sums, rows, _BLOCK)
-
-    def _each(self, rows: np.ndarray, exact: Callable[[np.ndarray], Any], other: Callable[[np.ndarray], Any]) -> Any:
-        """Results, rows first, of one function for the rows that can be done exactly, of another for the others."""
-        few = self._few(rows)
-        if few.all() or not few.any():
-            return exact(rows) if few.all() else other(rows)
-        back = np.argsort(np.concatenate([np.flatnonzero(few), np.flatnonzero(~few)]))
-        return jax.tree.map(lambda a, b: np.concatenate([a, b])[back], exact(rows[few]), other(rows[~few]))
+        return by_blocks(sums, rows, HOLED_ROWS)
 
 
 def answers(params: PairwiseParams, layout: Layout, settings: Settings) -> Exact | Sampled:
     """Exact answers where the machine can be enumerated."""
-    return Exact(params, layout) if enumerated.can_enumerate(layout) else Sampled(params, layout, settings)
+    return Exact(params, layout) if enumeration.can_enumerate(layout) else Sampled(params, layout, settings)
 
 
 _mean_field = eqx.filter_jit(mean_field)
 
 
-def _mask(x: Array, observed: Array | None) -> Array:
-    return jnp.ones(x.shape, bool) if observed is None else observed
-
-
 def _clamp(x: Array, observed: Array | None, layout: Layout) -> tuple[Array, Array]:
     """Visible cells and their mask with the hidden units behind them, which are not known."""
     hidden = ((0, 0), (0, len(layout.kept) + len(layout.summed) - layout.n_visible))
-    return jnp.pad(x, hidden), jnp.pad(_mask(x, observed), hidden)
+    return jnp.pad(x, hidden), jnp.pad(mask_of(x, observed), hidden)
 
 
 @eqx.filter_jit
 def _complete(params: PairwiseParams, layout: Layout, x: Array) -> tuple[Array, Array]:
     """Log Σ_h exp(-E) and all units' expectations, of complete rows."""
-    value, hidden = enumerated.hidden_sum(params, layout, x)
+    value, hidden = enumeration.hidden_sum(params, layout, x)
     return value, jnp.concatenate([x, hidden], axis=1)
 
 
@@ -238,7 +197,7 @@ def _fillings(params: PairwiseParams, layout: Layout, x: Array, observed: Array)
     places = jnp.where(there, cells, x.shape[1])
     fill = lambda row, at: jnp.broadcast_to(row, (len(states), len(row))).at[:, at].set(states, mode="drop")  # noqa: E731
     rows = jax.vmap(fill)(x, places)
-    value, hidden = enumerated.hidden_sum(params, layout, rows.reshape(-1, x.shape[1]))
+    value, hidden = enumeration.hidden_sum(params, layout, rows.reshape(-1, x.shape[1]))
     excluded = (~there).astype(x.dtype) @ states.T > 0  # a hole that is not there stays at 0
     logs = jnp.where(excluded, -jnp.inf, value.reshape(len(x), -1))
     return rows, logs, hidden.reshape(*logs.shape, -1)

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Key
 
 from likely.columns import Columns
 from likely.contract.conditional import ConditionalParts
-from likely.models.energy.harmonium.answers import LogSum
+from likely.models.energy.normaliser.log_sum import LogSum
 from likely.runtime import by_blocks
 
 
@@ -150,14 +150,13 @@ class DenseAnswers:
 
     def log_partition(self, key: jax.Array) -> LogSum:
         """Log Σ exp(-βE) over all states."""
-        value = np.logaddexp.reduce(np.asarray(_log_weights(self._logits()), np.float64))[None]
-        return LogSum(value, value, None)
+        value = np.logaddexp.reduce(np.asarray(_log_weights(self._logits()), np.float64))
+        return LogSum.exact(value[None])
 
     def log_sum(self, key: jax.Array, rows: np.ndarray) -> LogSum:
         """Log Σ exp(-βE) with the observed cells clamped."""
         eta, columns = self._logits(), self.columns
-        value = by_blocks(lambda x, o: _dense_log_sum(eta, x, o, columns), rows).astype(np.float64)
-        return LogSum(value, value, None)
+        return LogSum.exact(by_blocks(lambda x, o: _dense_log_sum(eta, x, o, columns), rows))
 
     def sample(self, key: jax.Array, n: int) -> Array:
         return _draw(key, _log_weights(self._logits())[None], self._logits(), n, self.columns)[:, 0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -20,16 +20,17 @@ from likely.contract.first_look import epochs_for
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Positive, Whole, one_of
 from likely.contract.trained import GradientTrained
-from likely.models.energy.harmonium.chains import Settings
-from likely.models.energy.pairwise import machine as pairwise
 from likely.models.energy.pairwise.answers import Exact, Sampled, answers
 from likely.models.energy.pairwise.learning import learn, to_centred, to_natural
 from likely.models.energy.pairwise.machine import (
+    UNITS,
     Layout,
     PairwiseParams,
     check_weights,
     from_binary,
+    logits,
     make_layout,
+    mean_field,
     to_binary,
 )
 from likely.models.energy.pairwise.pairwise_model import PairwiseModel
@@ -86,7 +87,7 @@ class BoltzmannMachine(GradientTrained, PairwiseModel):
     n_components: Whole = 0
     _: KW_ONLY
     graph: Annotated[Any, one_of(GRAPHS), "array-like"] | None = None
-    units: Annotated[str, one_of(pairwise.UNITS)] = "01"
+    units: Annotated[str, one_of(UNITS)] = "01"
     beta: Positive = 1.0
     objective: Literal["auto", "exact", "pcd", "mean_field", "pseudo_likelihood"] = "auto"
     n_gibbs_steps: Count = 1
@@ -97,6 +98,7 @@ class BoltzmannMachine(GradientTrained, PairwiseModel):
     schedule: Schedule = "linear"
 
     _resumable = True
+    _also_in_log_z: ClassVar[tuple[str, ...]] = ("units", "beta")
 
     @classmethod
     def from_weights(cls, weights: Any, bias: Any = None, **parameters: Any) -> BoltzmannMachine:
@@ -218,11 +220,8 @@ class BoltzmannMachine(GradientTrained, PairwiseModel):
         return make_layout(graph, self.n_features_in_)
 
     def _answers(self) -> Exact | Sampled:
-        settings = Settings(self.n_ais_chains, self.n_temperatures, self.n_sweeps)
-        return answers(to_binary(self.params_, self.units, self.beta)[0], self._layout(), settings)
-
-    def _measured_by(self) -> tuple:
-        return self.units, self.beta, self.n_ais_chains, self.n_temperatures, self.n_sweeps
+        machine = to_binary(self.params_, self.units, self.beta)[0]
+        return answers(machine, self._layout(), self._ais_settings())
 
     # ------------------------------------------------------------------------ codes
     def _encode(self, rows, key):
@@ -235,14 +234,14 @@ class BoltzmannMachine(GradientTrained, PairwiseModel):
         machine, layout = to_binary(self.params_, self.units, self.beta)[0], self._layout()
         states = jnp.pad(jnp.asarray(codes, float_dtype()), ((0, 0), (layout.n_visible, 0)))
         held = jnp.broadcast_to((jnp.arange(states.shape[1]) >= layout.n_visible)[None], states.shape)
-        return pairwise.mean_field(machine, states, held, layout)[:, : layout.n_visible]
+        return mean_field(machine, states, held, layout)[:, : layout.n_visible]
 
     def _reconstruct(self, rows, key):
         """Through the code; without hidden units, each cell as all the others would have it."""
         if self.n_components:
             return self._decode(self._encode(rows, key))
         filled = jnp.asarray(self._condition(rows, key).mean)
-        return jax.nn.sigmoid(pairwise.logits(to_binary(self.params_, self.units, self.beta)[0], filled))
+        return jax.nn.sigmoid(logits(to_binary(self.params_, self.units, self.beta)[0], filled))
 
 
 def _means(rows: np.ndarray, n_hidden: int) -> jax.Array:

@@ -19,8 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Positive, seed_of
-from likely.models.energy.harmonium.chains import Settings
-from likely.models.energy.pairwise import associative_memory as associative
+from likely.models.energy.pairwise import associative_memory
 from likely.models.energy.pairwise.answers import Exact, Sampled, answers
 from likely.models.energy.pairwise.associative_memory import DenseAnswers, DenseParams, check_signs
 from likely.models.energy.pairwise.machine import PairwiseParams, check_weights, make_layout, to_binary
@@ -66,6 +65,7 @@ class Hopfield(PairwiseModel):
     beta: Positive = 2.0
     max_iter: Count = 100
 
+    _also_in_log_z: ClassVar[tuple[str, ...]] = ("memory", "beta")
     _why_not: ClassVar[dict[str, str]] = dict.fromkeys(
         ("transform", "fit_transform", "inverse_transform"), "it has states and no code"
     )
@@ -127,7 +127,7 @@ class Hopfield(PairwiseModel):
         self.n_patterns_ = len(patterns)
         if self.memory == "dense":
             return DenseParams(jnp.asarray(np.nan_to_num(patterns), float_dtype()))
-        rule = associative.hebb if self.rule == "hebb" else associative.pseudo_inverse
+        rule = associative_memory.hebb if self.rule == "hebb" else associative_memory.pseudo_inverse
         some = rows[:_MOST_CHAINS]
         # NumPy's generator: JAX's would compile for every number of patterns
         some = np.where(np.isnan(some), np.random.default_rng(self.seed_).integers(0, 2, some.shape), some)
@@ -173,9 +173,9 @@ class Hopfield(PairwiseModel):
         single = np.ndim(x) == 1
         states = check_signs([x] if single else x, "x", holes=False, n_units=self.n_features_in_)
         if self.memory == "dense":
-            found = associative.dense_energy(np.asarray(self.params_.patterns, np.float64), self.beta, states)
+            found = associative_memory.dense_energy(np.asarray(self.params_.patterns, np.float64), self.beta, states)
         else:
-            found = associative.energy(*_arrays(self.params_), states)
+            found = associative_memory.energy(*_arrays(self.params_), states)
         return found[0] if single else found
 
     def _descend(
@@ -187,8 +187,8 @@ class Hopfield(PairwiseModel):
             orders = np.stack([rng.permutation(probes.shape[1]) for _ in range(max_iter)])
         if self.memory == "dense":
             patterns = np.asarray(self.params_.patterns, np.float64)
-            return associative.recall_dense(patterns, float(self.beta), probes, orders, max_iter, keep)
-        return associative.recall_pairwise(*_arrays(self.params_), probes, orders, max_iter, keep)
+            return associative_memory.recall_dense(patterns, float(self.beta), probes, orders, max_iter, keep)
+        return associative_memory.recall_pairwise(*_arrays(self.params_), probes, orders, max_iter, keep)
 
     def _pairwise(self, verb: str) -> PairwiseParams:
         check_is_fitted(self)
@@ -202,11 +202,7 @@ class Hopfield(PairwiseModel):
             return DenseAnswers(self.params_, float(self.beta), self.columns_)
         machine = to_binary(self.params_, "pm1", self.beta)[0]
         n = self.n_features_in_
-        settings = Settings(self.n_ais_chains, self.n_temperatures, self.n_sweeps)
-        return answers(machine, make_layout(~np.eye(n, dtype=bool), n), settings)
-
-    def _measured_by(self) -> tuple:
-        return self.memory, self.beta, self.n_ais_chains, self.n_temperatures, self.n_sweeps
+        return answers(machine, make_layout(~np.eye(n, dtype=bool), n), self._ais_settings())
 
     def _reconstruct(self, rows, key):
         probes = np.nan_to_num(2.0 * np.asarray(rows, np.float64) - 1)

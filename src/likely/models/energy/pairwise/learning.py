@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
-from likely.models.energy.pairwise import enumeration as enumerated
+from likely.models.energy.pairwise import enumeration
 from likely.models.energy.pairwise.machine import (
     Layout,
     PairwiseParams,
@@ -72,7 +72,7 @@ def learn(
     machine = lax.stop_gradient(to_natural(params, offsets))
     fill, move = jax.random.split(key)
     if method == "exact":
-        data, model = data_moments(machine, batch, layout), enumerated.moments(machine)
+        data, model = data_moments(machine, batch, layout), enumeration.moments(machine)
     else:
         chains = run_chains(move, lambda k, s: sweep(k, machine, s, layout), chains, n_gibbs_steps)
         states = _completed(fill, machine, batch, layout, "mean_field" if method == "mean_field" else "drawn")
@@ -88,12 +88,12 @@ def data_moments(machine: PairwiseParams, batch: Batch, layout: Layout) -> Momen
     x, share, n = jnp.asarray(batch.x), _shares(batch), len(machine.bias)
     hidden = ((0, 0), (0, n - layout.n_visible))
     if batch.observed is None and not layout.coupled:
-        value, expected = enumerated.hidden_sum(machine, layout, x)
+        value, expected = enumeration.hidden_sum(machine, layout, x)
         means = jnp.concatenate([x, expected], axis=1)
         return share @ value, share @ means, (means * share[:, None]).T @ means
     known = jnp.ones(x.shape, bool) if batch.observed is None else jnp.asarray(batch.observed)
     states = lambda numbers: configurations(numbers, (2,) * n).astype(x.dtype)  # noqa: E731
-    value, first, second = enumerated.pair_moments(machine, states, 2**n, jnp.pad(x, hidden), jnp.pad(known, hidden))
+    value, first, second = enumeration.pair_moments(machine, states, 2**n, jnp.pad(x, hidden), jnp.pad(known, hidden))
     return share @ value, share @ first, jnp.tensordot(share, second, 1)
 
 

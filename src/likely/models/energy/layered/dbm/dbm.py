@@ -16,29 +16,25 @@ import jax
 import numpy as np
 
 from likely.contract.conditional import ConditionalParts
-from likely.contract.evidence import Evidence
 from likely.contract.first_look import between, epochs_for
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Positive, Several, Sizes
-from likely.contract.trained import GradientTrained
-from likely.models.energy.harmonium.answers import Exact, LogSum, Sampled, answers
-from likely.models.energy.harmonium.chains import Settings
+from likely.models.energy.harmonium.answers import Exact, Sampled, answers
 from likely.models.energy.harmonium.learning import keep_scales, to_learning, to_natural
 from likely.models.energy.harmonium.rbm import moments
 from likely.models.energy.layered import machine as layered
-from likely.models.energy.layered.bounds import bound_evidence
 from likely.models.energy.layered.dbm.start import beginning, pretrained
+from likely.models.energy.layered.layered_model import LayeredModel
 from likely.models.energy.layered.learning import LayeredState, layered_contrast
 from likely.models.energy.layered.machine import LayeredParams
 from likely.models.energy.layered.stages import Stages, check_layers, steps_rate
-from likely.models.energy.normaliser import Annealed
+from likely.models.energy.normaliser.log_sum import evidence_of_bounds, evidence_of_sums
 from likely.runtime import by_blocks
-from likely.training.optimisers import Schedule, SteppedOptimizer
 
 _SETTLED = 30  # steps of mean field where nothing is learned any more
 
 
-class DBM(GradientTrained, Annealed):
+class DBM(LayeredModel):
     """Deep Boltzmann machine with layers of binary hidden units and visible units of any columns.
 
     Parameters
@@ -80,28 +76,10 @@ class DBM(GradientTrained, Annealed):
     layers: Sizes = (64, 32)
     _: KW_ONLY
     pretraining: bool | Literal["lowest"] = True
-    centring: bool = True
     n_mean_field: Count = 10
-    n_gibbs_steps: Count = 1
-    n_chains: Count = 100
-    n_epochs: Count = 50
     n_pretraining_epochs: Count | None = None
-    batch_size: Count = 20
-    optimizer: SteppedOptimizer = "sgd"
     pretraining_rate: Positive | None = None
-    schedule: Schedule = "linear"
     n_importance: Several | None = 64
-
-    _resumable = True
-
-    @property
-    def n_components(self) -> int:
-        """Width of a code: the top layer's size, and setting it sets that."""
-        return int(self.layers[-1])
-
-    @n_components.setter
-    def n_components(self, size: int) -> None:
-        self.layers = (*self.layers[:-1], size)
 
     @classmethod
     def _suited(cls, n_rows, n_columns, kinds):
@@ -165,27 +143,15 @@ class DBM(GradientTrained, Annealed):
     def _answers(self) -> Exact | Sampled:
         """What the machine answers as a harmonium between the even layers and the odd ones."""
         machine, extended = layered.bipartite(self.params_, self.columns_)
-        return answers(machine, extended, Settings(self.n_ais_chains, self.n_temperatures, self.n_sweeps))
-
-    def log_partition(self) -> LogSum:
-        """Log Z of the machine in standard units: exact, or an estimate with the reverse one beside it.
-
-        A function of the fitted model and of how it is to be measured, so it is computed once for each.
-        """
-        kept, effort = self.__dict__.get("_log_partition"), (self.n_ais_chains, self.n_temperatures, self.n_sweeps)
-        if kept is None or kept[0] is not self.params_ or kept[1] != effort:
-            found = self._answers().log_partition(self._key("evidence"))
-            kept = self._log_partition = (self.params_, effort, found)
-        return kept[2]
+        return answers(machine, extended, self._ais_settings())
 
     def _evidence(self, rows, key):
         answers, log_z = self._answers(), self.log_partition()
-        if log_z.replicates is None:
-            sums = answers.log_sum(key, self._extended(rows))
-            return Evidence.exact(sums.low - log_z.low, method=answers.method)
+        if isinstance(answers, Exact):
+            return evidence_of_sums(answers.log_sum(key, self._extended(rows)), log_z, rows, answers.method)
         bounds, replicates = by_blocks(lambda x, observed: self._bounds(jax.random.fold_in(key, 1), x, observed), rows)
         how = "mean field" if self.n_importance is None else f"{self.n_importance} samples of the mean field"
-        return bound_evidence(bounds, replicates, log_z, rows, f"bound by {how}; log Z by {answers.method}")
+        return evidence_of_bounds(bounds, replicates, log_z, rows, f"bound by {how}; log Z by {answers.method}")
 
     def _bounds(self, key: jax.Array, x: jax.Array, observed: jax.Array | None) -> Any:
         return _row_bounds(key, self.params_, x, observed, self.columns_, self.n_importance)

@@ -17,17 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from likely.contract.conditional import ConditionalParts
-from likely.contract.evidence import Evidence
 from likely.contract.first_look import between, epochs_for
 from likely.contract.model import FitRun
-from likely.contract.settings import Count, Positive, Several, Sizes, Whole
-from likely.contract.trained import GradientTrained
-from likely.models.energy.harmonium import machine as harmonium
-from likely.models.energy.harmonium.answers import Exact, LogSum, Sampled, answers
-from likely.models.energy.harmonium.chains import Settings
-from likely.models.energy.harmonium.rbm import RBM, moments
-from likely.models.energy.layered.bounds import bound_evidence
-from likely.models.energy.layered.dbn import network as dbn_network
+from likely.contract.settings import Positive, Several, Sizes, Whole
+from likely.models.energy.harmonium.answers import Exact, Sampled, answers
+from likely.models.energy.harmonium.machine import hidden_logits, visible_natural
+from likely.models.energy.harmonium.rbm import moments
+from likely.models.energy.layered.dbn import network
 from likely.models.energy.layered.dbn.levels import assembled, greedy, untrained
 from likely.models.energy.layered.dbn.network import DBNParams
 from likely.models.energy.layered.dbn.up_down import (
@@ -38,13 +34,13 @@ from likely.models.energy.layered.dbn.up_down import (
     up_down,
 )
 from likely.models.energy.layered.greedy import bits, expected_codes, fill
+from likely.models.energy.layered.layered_model import LayeredModel
 from likely.models.energy.layered.stages import Stages, check_layers, steps_rate
-from likely.models.energy.normaliser import Annealed
+from likely.models.energy.normaliser.log_sum import LogSum, evidence_of_bounds, evidence_of_sums
 from likely.runtime import BLOCK_ROWS, by_blocks
-from likely.training.optimisers import Schedule, SteppedOptimizer
 
 
-class DBN(GradientTrained, Annealed):
+class DBN(LayeredModel):
     """Deep belief network with layers of binary hidden units and visible units of any columns.
 
     Parameters
@@ -85,27 +81,9 @@ class DBN(GradientTrained, Annealed):
     layers: Sizes = (64, 64)
     _: KW_ONLY
     tied_start: bool = True
-    centring: bool = True
-    n_gibbs_steps: Count = 1
-    n_chains: Count = 100
-    n_epochs: Count = 50
     n_tuning_epochs: Whole = 10
-    batch_size: Count = 20
-    optimizer: SteppedOptimizer = "sgd"
     tuning_rate: Positive | None = None
-    schedule: Schedule = "linear"
     n_importance: Several = 256
-
-    _resumable = True
-
-    @property
-    def n_components(self) -> int:
-        """Width of a code: the top layer's size, and setting it sets that."""
-        return int(self.layers[-1])
-
-    @n_components.setter
-    def n_components(self, size: int) -> None:
-        self.layers = (*self.layers[:-1], size)
 
     @classmethod
     def _suited(cls, n_rows, n_columns, kinds):
@@ -159,62 +137,44 @@ class DBN(GradientTrained, Annealed):
         return eqx.tree_at(lambda p: p.top.chains, to_natural_coordinates(result.module, columns), chains)
 
     # --------------------------------------------------------------------- evidence
-    def _rbm(self) -> RBM | None:
-        """The whole network as an RBM, which it is with one hidden layer; else None."""
-        if len(self.layers) > 1:
-            return None
-        kept = self.__dict__.get("_one_layer")
-        effort = {name: getattr(self, name) for name in ("n_ais_chains", "n_temperatures", "n_sweeps")}
-        if kept is None or kept.params_ is not self.params_.top or not effort.items() <= vars(kept).items():
-            kept = self._one_layer = RBM(self.n_components, **effort)
-            kept.params_, kept.columns_, kept.seed_ = self.params_.top, self.columns_, self.seed_
-        return kept
+    def _answers(self) -> Exact | Sampled:
+        """What the RBM on top answers; with one hidden layer it is the whole network."""
+        columns = self.columns_ if self._is_rbm else bits(int(self.layers[-2]))
+        return answers(self.params_.top, columns, self._ais_settings())
 
-    def _top(self) -> Exact | Sampled:
-        """What the RBM on top answers."""
-        columns = self.columns_ if len(self.layers) == 1 else bits(int(self.layers[-2]))
-        return answers(self.params_.top, columns, Settings(self.n_ais_chains, self.n_temperatures, self.n_sweeps))
-
-    def log_partition(self) -> LogSum:
-        """Log Z of the RBM on top: exact, or an estimate with the reverse one beside it.
-
-        A function of the fitted model and of how it is to be measured, so it is computed once for each.
-        """
-        kept, effort = self.__dict__.get("_log_partition"), (self.n_ais_chains, self.n_temperatures, self.n_sweeps)
-        if kept is None or kept[0] is not self.params_ or kept[1] != effort:
-            found = self._top().log_partition(self._key("evidence"))
-            kept = self._log_partition = (self.params_, effort, found)
-        return kept[2]
+    @property
+    def _is_rbm(self) -> bool:
+        return len(self.layers) == 1
 
     def _evidence(self, rows, key):
-        if (rbm := self._rbm()) is not None:
-            return rbm._evidence(rows, key)
-        top, log_z = self._top(), self.log_partition()
-        if dbn_network.enumerable(self.params_):
-            return Evidence.exact(self._sums(rows)[0] - log_z.low, method="enumeration of the layers below the top")
+        top, log_z = self._answers(), self.log_partition()
+        if self._is_rbm:
+            return evidence_of_sums(top.log_sum(key, rows), log_z, rows, top.method)
+        if network.enumerable(self.params_):
+            sums = LogSum.exact(self._sums(rows)[0])
+            return evidence_of_sums(sums, log_z, rows, "enumeration of the layers below the top")
         noise_key = jax.random.fold_in(key, 1)
         bounds, replicates = by_blocks(lambda x, observed: self._weigh(noise_key, x, observed)[:2], rows)
         method = f"bound by {self.n_importance} samples of the way up; log Z of the top by {top.method}"
-        return bound_evidence(bounds, replicates, log_z, rows, method)
+        return evidence_of_bounds(bounds, replicates, log_z, rows, method)
 
     def _weigh(self, key: jax.Array, x: jax.Array, observed: jax.Array | None, conditional: bool = False) -> Any:
-        return dbn_network.weigh_rows(key, self.params_, x, observed, self.columns_, self.n_importance, conditional)
+        return network.weigh_rows(key, self.params_, x, observed, self.columns_, self.n_importance, conditional)
 
     def _sums(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        value, mean = by_blocks(lambda x, o: dbn_network.exact_sums(self.params_, x, o, self.columns_), rows)
-        return value.astype(np.float64), mean
+        return by_blocks(lambda x, o: network.exact_sums(self.params_, x, o, self.columns_), rows)
 
     def _sample(self, key, n):
         top_key, down_key = jax.random.split(key)
-        drawn = self._top().sample(top_key, n)
-        if len(self.layers) == 1:
+        drawn = self._answers().sample(top_key, n)
+        if self._is_rbm:
             return drawn
-        return dbn_network.draw_down(down_key, self.params_, jnp.asarray(drawn), self.columns_)
+        return network.draw_down(down_key, self.params_, jnp.asarray(drawn), self.columns_)
 
     def _condition(self, rows, key):
-        if (rbm := self._rbm()) is not None:
-            return rbm._condition(rows, key)
-        if dbn_network.enumerable(self.params_):
+        if self._is_rbm:
+            return self._answers().condition(key, rows)
+        if network.enumerable(self.params_):
             return ConditionalParts(self._sums(rows)[1], partial(self._exact_draws, rows=rows))
         weighted = by_blocks(lambda x, observed: self._weigh(key, x, observed, conditional=True), rows)
         draw = partial(self._resampled, noise_key=key, rows=rows, log_weights=weighted.log_weights)
@@ -222,7 +182,7 @@ class DBN(GradientTrained, Annealed):
 
     def _exact_draws(self, key: jax.Array, n: int, rows: np.ndarray) -> np.ndarray:
         def draws(x: jax.Array, observed: jax.Array | None) -> jax.Array:
-            drawn = dbn_network.exact_draws(key, self.params_, n, x, observed, self.columns_)
+            drawn = network.exact_draws(key, self.params_, n, x, observed, self.columns_)
             return jnp.moveaxis(drawn, 1, 0)
 
         return np.moveaxis(by_blocks(draws, rows, size=16), 1, 0)
@@ -234,13 +194,13 @@ class DBN(GradientTrained, Annealed):
         for number, part in enumerate(whose.reshape(-1, BLOCK_ROWS)):
             x, observed = jnp.asarray(np.nan_to_num(rows[part])), jnp.asarray(~np.isnan(rows[part]))
             own = jax.random.fold_in(key, number), noise_key, self.params_, jnp.asarray(log_weights[part])
-            draws.append(np.asarray(dbn_network.resampled_rows(*own, x, observed, self.columns_)))
+            draws.append(np.asarray(network.resampled_rows(*own, x, observed, self.columns_)))
         return np.concatenate(draws)[: n * len(rows)].reshape(n, len(rows), -1)
 
     # ------------------------------------------------------------------------- codes
     def _encode(self, rows, key):
-        if (rbm := self._rbm()) is not None:
-            return rbm._encode(rows, key)
+        if self._is_rbm:
+            return self._answers().hidden(rows)
         return by_blocks(lambda x, observed: _codes(self.params_, x, observed, self.columns_), rows)
 
     def _decode(self, codes):
@@ -254,13 +214,13 @@ class DBN(GradientTrained, Annealed):
 def _codes(params, x, observed, columns):
     """Probabilities of the top layer, on a way up of probabilities."""
     below = expected_codes(params.encoder, fill(params.encoder, x, observed, columns))
-    return jax.nn.sigmoid(harmonium.hidden_logits(params.top, below))
+    return jax.nn.sigmoid(hidden_logits(params.top, below))
 
 
 @eqx.filter_jit
 def _means(params, codes, columns):
     """Means of T(x) on a way down of probabilities."""
-    natural = harmonium.visible_natural(params.top, codes)
+    natural = visible_natural(params.top, codes)
     for level in range(len(params.down) - 1, -1, -1):
-        natural = dbn_network.natural_below(params, level, jax.nn.sigmoid(natural))
+        natural = network.natural_below(params, level, jax.nn.sigmoid(natural))
     return columns.mean(natural)
