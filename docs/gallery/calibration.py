@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from likely.columns import Columns
-from likely.models.energy.harmonium import enumeration as enumerated
+from likely.models.energy.harmonium import enumeration
 from likely.models.energy.harmonium.chains import whole_machine
 from likely.models.energy.harmonium.machine import RBMParams
 from likely.models.energy.normaliser.log_sum import LogSum, sandwich
@@ -58,7 +58,7 @@ def random_machines(seed: int, n: int, strongest: float = 4.0) -> RBMParams:
 def exact_log_partition(machines: RBMParams) -> jax.Array:
     nothing = jnp.zeros((1, N_VISIBLE))
     unseen = jnp.zeros(nothing.shape, bool)
-    return lax.map(lambda p: enumerated.clamped_sum(p, nothing, unseen, COLUMNS, "hidden")[0][0], machines)
+    return lax.map(lambda p: enumeration.clamped_sum(p, nothing, unseen, COLUMNS, "hidden")[0][0], machines)
 
 
 @eqx.filter_jit

@@ -7,7 +7,7 @@ import pytest
 
 from likely.models.energy.normaliser.schedule import Settings
 from likely.models.energy.pairwise import annealing as pairwise_annealed
-from likely.models.energy.pairwise import enumeration as pairwise_enumerated
+from likely.models.energy.pairwise import enumeration
 from likely.models.energy.pairwise import machine as pairwise
 from likely.models.energy.pairwise.machine import PairwiseParams
 from tests.models.energy.pairwise.pairwise_checks import (
@@ -38,7 +38,7 @@ def test_a_layout_of_another_graph_is_caught(x64, global_random_seed):
     _, wrong, _ = machine("restricted", 4, 2, global_random_seed)
     rows = np.array([[1, 0, np.nan, 1, np.nan, np.nan]])
     with pytest.raises(AssertionError):
-        check_sums(lambda x, known: pairwise_enumerated.clamped_sum(params, wrong, x, known), params, rows)
+        check_sums(lambda x, known: enumeration.clamped_sum(params, wrong, x, known), params, rows)
 
 
 @pytest.mark.parametrize("bug", ["no base", "summed units kept"])
@@ -67,11 +67,11 @@ def test_wrong_gradients_are_caught(bug, x64, global_random_seed):
         centred = PairwiseParams(flat[:9].reshape(3, 3), flat[9:], params.chains)
         plain = PairwiseParams(centred.weights, centred.bias - centred.weights @ offsets, params.chains)
         means = jnp.diag(goal)
-        return pairwise_enumerated.moments(plain)[0] - (plain.weights * goal).sum() / 2 - plain.bias @ means
+        return enumeration.moments(plain)[0] - (plain.weights * goal).sum() / 2 - plain.bias @ means
 
     at = np.concatenate([np.asarray(params.weights).ravel(), params.bias])
     plain = PairwiseParams(params.weights, params.bias - params.weights @ offsets, params.chains)
-    _, first, second = pairwise_enumerated.moments(plain)
+    _, first, second = enumeration.moments(plain)
     change, slope = second - goal, first - jnp.diag(goal)
     centred = change - offsets[:, None] * slope[None, :] - slope[:, None] * offsets[None, :]
     right = {"weights": np.where(np.eye(3), 0, centred / 2), "bias": slope}

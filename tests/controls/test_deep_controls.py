@@ -14,9 +14,9 @@ from tests.models.energy.layered.dbn_checks import check_sums, check_tied, netwo
 from tests.models.energy.layered.layered_checks import (
     TINY,
     check_composition,
-    check_is_a_bound,
     check_level_gradient,
     check_odd_layers_unchanged,
+    check_variational_bound,
     log_rows,
 )
 from tests.models.energy.layered.layered_checks import layered as machine
@@ -38,17 +38,20 @@ def test_a_sweep_with_a_stale_half_is_caught(x64, global_random_seed):
         check_odd_layers_unchanged(stale, params, TINY, global_random_seed)
 
 
-@pytest.mark.parametrize("bug", ["entropy twice", "even layers twice"])
-def test_a_bound_that_counts_something_twice_is_caught(bug, x64, global_random_seed):
+@pytest.mark.parametrize("bug", ["entropy twice", "even layers twice", "no entropy"])
+def test_a_bound_that_counts_wrongly_is_caught(bug, x64, global_random_seed):
+    """Too high or too low: without its entropy it still is a bound, but not the one that it is said to be."""
     params = machine(TINY, (3, 2), global_random_seed)
-    rows, exact, _ = log_rows(params, TINY)
+    rows = log_rows(params, TINY)[0]
     _, (logits,) = layered.mean_field(params, jnp.asarray(rows), None, TINY, 30)
     value = layered.bound(params, jnp.asarray(rows), None, TINY, (logits,))
     mean = jax.nn.sigmoid(logits)
-    extra = jax.nn.softplus(logits) - logits * mean if bug == "entropy twice" else mean @ params.weights[1]
-    check_is_a_bound(value, exact)
+    entropy = (jax.nn.softplus(logits) - logits * mean).sum(axis=1)
+    even = jax.nn.softplus(mean @ params.weights[1] + params.hidden_biases[1][None]).sum(axis=1)
+    extra = {"entropy twice": entropy, "even layers twice": even, "no entropy": -entropy}[bug]
+    check_variational_bound(value, (logits,), params, rows, TINY)
     with pytest.raises(AssertionError):
-        check_is_a_bound(value + jnp.abs(extra).sum(axis=1), exact)
+        check_variational_bound(value + extra, (logits,), params, rows, TINY)
 
 
 def test_a_level_whose_data_are_not_doubled_is_caught(x64, global_random_seed):

@@ -8,19 +8,20 @@ import pytest
 
 from likely.columns import Columns
 from likely.contract import effort as budget
-from likely.models.energy.harmonium import enumeration as enumerated
+from likely.models.energy.harmonium import enumeration
 from likely.models.energy.harmonium import machine as harmonium
 from likely.models.energy.harmonium import rbm_classifier as labelled
 from likely.models.energy.harmonium import tempering as replicas
 from likely.models.energy.harmonium.annealing import Path
 from likely.models.energy.normaliser.schedule import temperatures
 from likely.montecarlo import annealed_importance, log_mean_weight
-from likely.objectives.contrastive import Offsets, Phase, bipartite_gradient
+from likely.objectives.contrastive import Offsets, bipartite_gradient
 from tests.contract.effort_checks import check_seconds_are_kept
 from tests.models.energy.harmonium.brute_force import machine
 from tests.models.energy.harmonium.learning_checks import OPTIMISED, check_ladder, check_leaves_joint_unchanged
 from tests.models.energy.harmonium.rbm_classifier_checks import check_label_probabilities
 from tests.models.energy.harmonium.tempering_checks import check_replicas_stay
+from tests.objectives.contrastive_checks import check_centred_gradient
 
 SMALL = Columns(("binary",) * 4, (1,) * 4)
 
@@ -54,7 +55,7 @@ def estimates(params, seed, log_ratio=None, kernel=None):
     """Forward estimates of log Z along a path, with parts replaced."""
     nothing = jnp.zeros((1, 4))
     unseen = jnp.zeros_like(nothing, dtype=bool)
-    exact, mean, _ = enumerated.clamped_sum(params, nothing, unseen, SMALL, "hidden")
+    exact, mean, _ = enumeration.clamped_sum(params, nothing, unseen, SMALL, "hidden")
     path = Path(params, SMALL.natural(mean[0]), nothing[0], None, SMALL)
 
     def estimate(n):
@@ -91,16 +92,22 @@ def test_wrong_annealing_is_caught(bug, x64, global_random_seed):
         check_ladder(estimate, exact)
 
 
-def test_a_centred_gradient_without_its_bias_terms_is_caught(x64, global_random_seed):
-    """Forgetting b - W l changes the direction by far more than the tolerance of the oracle's test."""
-    rng = np.random.default_rng(global_random_seed)
-    data, model = (
-        Phase(jnp.asarray(rng.random((9, 4))), jnp.asarray(rng.random((9, 3))), jnp.full(9, 1 / 9)) for _ in range(2)
-    )
-    offsets = Offsets(jnp.full(4, 0.3), jnp.full(3, 0.6))
-    right, wrong = bipartite_gradient(data, model, offsets), (data.weight @ data.visible - model.weight @ model.visible)
+def without_bias_terms(data, model, offsets, rates):
+    """The biases' own differences, b - W l and c - Wᵀm forgotten."""
+    right, plain = (bipartite_gradient(data, model, o, rates) for o in (offsets, Offsets(*(0 * a for a in offsets))))
+    return right._replace(visible_bias=plain.visible_bias, hidden_bias=plain.hidden_bias)
+
+
+def not_quite(data, model, offsets, rates):
+    """One part in a million too large."""
+    return jax.tree.map(lambda a: a * (1 + 1e-6), bipartite_gradient(data, model, offsets, rates))
+
+
+@pytest.mark.parametrize("own_rates", [False, True])
+@pytest.mark.parametrize("bug", [without_bias_terms, not_quite], ids=lambda bug: bug.__name__)
+def test_a_wrong_centred_gradient_is_caught(bug, own_rates, x64, global_random_seed):
     with pytest.raises(AssertionError):
-        np.testing.assert_allclose(right.visible_bias, wrong, rtol=1e-8, atol=1e-12)
+        check_centred_gradient(bug, own_rates, global_random_seed)
 
 
 @pytest.mark.parametrize(

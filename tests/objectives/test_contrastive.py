@@ -4,50 +4,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.flatten_util import ravel_pytree
 
-from likely.models.energy.harmonium import enumeration as enumerated
 from likely.models.energy.harmonium import machine as harmonium
 from likely.models.energy.harmonium.machine import RBMParams
 from likely.objectives.contrastive import (
     Offsets,
     Phase,
-    Rates,
     bipartite_gradient,
     contrastive_divergence,
     with_gradient,
 )
 from likely.training import Batch
 from tests.models.energy.harmonium import brute_force
-from tests.models.energy.harmonium.brute_force import BINARY, machine
-
-N_HIDDEN = 4
-
-
-def setting(seed):
-    params = machine(BINARY, N_HIDDEN, seed)
-    data = np.random.default_rng(seed).integers(0, 2, (20, BINARY.n_columns)).astype(float)
-    return params, jnp.asarray(data)
-
-
-def arrays(params):
-    return params.weights, params.visible_bias, params.hidden_bias
-
-
-def mean_log_prob(parts, params, data):
-    plain = RBMParams(*parts, params.chains)
-    nothing = jnp.zeros((1, BINARY.n_columns))
-    log_z = enumerated.clamped_sum(plain, nothing, jnp.zeros_like(nothing, dtype=bool), BINARY, "hidden")[0][0]
-    return jnp.mean(harmonium.unnormalized_log_prob(plain, data, BINARY)) - log_z
-
-
-def phases(params, data):
-    """Data, and every row of the machine with its exact probability."""
-    rows, probabilities = brute_force.row_probabilities(params, BINARY)
-    up = lambda x: jax.nn.sigmoid(harmonium.hidden_logits(params, x))  # noqa: E731
-    everything = jnp.asarray(rows)
-    share = jnp.full(len(data), 1 / len(data))
-    return Phase(data, up(data), share), Phase(everything, up(everything), jnp.asarray(probabilities))
+from tests.models.energy.harmonium.brute_force import BINARY
+from tests.objectives.contrastive_checks import (
+    N_HIDDEN,
+    arrays,
+    check_centred_gradient,
+    mean_log_prob,
+    phases,
+    setting,
+)
 
 
 def test_plain_gradient_is_that_of_the_exact_likelihood(x64, global_random_seed):
@@ -61,25 +38,7 @@ def test_plain_gradient_is_that_of_the_exact_likelihood(x64, global_random_seed)
 
 @pytest.mark.parametrize("own_rates", [False, True])
 def test_centred_gradient_is_that_of_the_centred_parameters(own_rates, x64, global_random_seed):
-    """Ascent in the centred parameters at their rates, seen in the plain ones: J R Jᵀ times the plain gradient."""
-    params, data = setting(global_random_seed)
-    rng = np.random.default_rng(global_random_seed)
-    m, l = jnp.asarray(rng.random(BINARY.n_statistics)), jnp.asarray(rng.random(N_HIDDEN))
-
-    def to_plain(centred):
-        weights, b, c = centred
-        return weights, b - weights @ l, c - weights.T @ m
-
-    centred = (params.weights, params.visible_bias + params.weights @ l, params.hidden_bias + params.weights.T @ m)
-    np.testing.assert_allclose(ravel_pytree(to_plain(centred))[0], ravel_pytree(arrays(params))[0], rtol=1e-12)
-    ascent = jax.grad(lambda parts: mean_log_prob(to_plain(parts), params, data))(centred)
-    rates = Rates(jnp.asarray(rng.random(6)), jnp.asarray(rng.random(6))) if own_rates else None
-    if rates is not None:
-        ascent = (rates.weights[:, None] * ascent[0], rates.bias * ascent[1], ascent[2])
-    _, exact = jax.jvp(to_plain, (centred,), (ascent,))
-    ours = bipartite_gradient(*phases(params, data), Offsets(m, l), rates)
-    for a, b in zip(ours, exact, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-12)
+    check_centred_gradient(bipartite_gradient, own_rates, global_random_seed)
 
 
 def test_centring_describes_the_same_distribution(x64, global_random_seed):

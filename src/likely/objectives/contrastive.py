@@ -15,8 +15,13 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from likely.columns import Columns
 from likely.montecarlo.gibbs import Kernel, run_chains
 from likely.training.batches import Batch
+
+# How fast the offsets of centring follow the hidden units' means, per update: an average over the last hundred batches,
+# steady beside the noise of one batch, and fast beside learning.
+OFFSET_RATE = 0.01
 
 
 def contrastive_divergence(
@@ -92,6 +97,51 @@ def bipartite_gradient(data: Phase, model: Phase, offsets: Offsets, rates: Rates
     weights = coupled.T @ ((hidden - offsets.hidden[None, :]) * weight[:, None])
     bias = weight @ visible if rates is None else rates.bias * (weight @ visible)
     return BipartiteGradient(weights, bias - weights @ offsets.hidden, weight @ hidden - weights.T @ offsets.visible)
+
+
+def shares(batch: Batch) -> Float[Array, " n"]:
+    """The rows' weights, made to sum to 1; of a batch without weight they stay 0."""
+    weight = jnp.asarray(batch.weight)
+    return weight / jnp.maximum(weight.sum(), 1)
+
+
+def followed(offset: Float[Array, " k"], mean: Float[Array, " k"], centring: bool) -> Float[Array, " k"]:
+    """The offset of centring, moved a little towards the units' mean; as it was without centring."""
+    return offset + (OFFSET_RATE if centring else 0.0) * (mean - offset)
+
+
+def unit_rates(visible_bias: Float[Array, " D"], variance: Float[Array, " D"], columns: Columns) -> Rates | None:
+    """Each statistic in units of its spread, and no weights for x²; None where all statistics are bits.
+
+    For log s the derivative of -1/(2s²) is 1/s², and the variance of the statistic x²/s² is about 1/s⁴; the quotient of
+    the two is s².
+    """
+    if {"count", "real"}.isdisjoint(columns.kinds):
+        return None
+    rate = 1 / jnp.maximum(variance, 1)
+    squared_scale = -0.5 / visible_bias
+    return Rates(jnp.where(columns.is_quadratic, 0, rate), jnp.where(columns.is_quadratic, squared_scale, rate))
+
+
+def free_energy_gap(
+    visible_bias: Float[Array, " D"], data: Phase, model: Phase, hidden: Float[Array, " both"]
+) -> Float[Array, ""]:
+    """Mean free energy of the data minus that of the chains, base measures apart, from what is there anyway.
+
+    Parameters
+    ----------
+    hidden : what the hidden units add to minus the free energy, Σ softplus(logits), the data's rows first.
+    """
+    n = len(data.visible)
+    of_data = data.visible @ visible_bias + hidden[:n]
+    of_model = model.visible @ visible_bias + hidden[n:]
+    return model.weight @ of_model - data.weight @ of_data
+
+
+def ascending(value: Array, params: Any, ascent: BipartiteGradient) -> Array:
+    """The value as a loss whose gradient is minus the ascent direction of a two-layer machine's parameters."""
+    descent = jax.tree.map(jnp.negative, tuple(ascent))
+    return with_gradient(value, (params.weights, params.visible_bias, params.hidden_bias), descent)
 
 
 @jax.custom_vjp

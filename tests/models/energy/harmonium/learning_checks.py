@@ -27,6 +27,17 @@ def check_frequencies(counts: np.ndarray, probabilities: np.ndarray) -> None:
     assert stats.chisquare(counts[kept], expected[kept]).pvalue > ALPHA
 
 
+def check_mean(runs: np.ndarray, exact: np.ndarray) -> None:
+    """Independent runs (n, ...) of an estimate average to the exact values, within the error that their spread tells.
+
+    The runs are few, so the tail is Student's; what does not vary must agree to rounding.
+    """
+    error = runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
+    off = np.abs(runs.mean(axis=0) - np.asarray(exact))
+    limit = stats.t.isf(ALPHA / 2 / off.size, len(runs) - 1)
+    assert (off <= limit * error + 1e-9).all(), f"{(off / np.maximum(error, 1e-9)).max():.1f} standard errors off"
+
+
 def check_leaves_joint_unchanged(
     step: Callable[[jax.Array, jax.Array, jax.Array], tuple[jax.Array, jax.Array]],
     params: RBMParams,

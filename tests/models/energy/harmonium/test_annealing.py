@@ -8,8 +8,7 @@ import pytest
 
 from likely.columns import Columns
 from likely.models.energy.harmonium import annealing as annealed
-from likely.models.energy.harmonium import chains as clamped
-from likely.models.energy.harmonium import enumeration as enumerated
+from likely.models.energy.harmonium import chains, enumeration
 from likely.models.energy.harmonium.annealing import Path
 from likely.models.energy.normaliser.schedule import Settings
 from likely.montecarlo import log_mean_weight, replicate_log_mean
@@ -27,16 +26,16 @@ def nothing(columns):
 
 
 def exact_log_partition(params, columns):
-    return float(enumerated.clamped_sum(params, *nothing(columns), columns, "hidden")[0][0])
+    return float(enumeration.clamped_sum(params, *nothing(columns), columns, "hidden")[0][0])
 
 
 def exact_rows(key, params, n, columns):
-    return enumerated.clamped_draws(key, params, n, *nothing(columns), columns, "hidden")[:, 0]
+    return enumeration.clamped_draws(key, params, n, *nothing(columns), columns, "hidden")[:, 0]
 
 
 def plain_path(params, columns):
     """From the columns' marginals as the machine has them."""
-    _, mean, _ = enumerated.clamped_sum(params, *nothing(columns), columns, "hidden")
+    _, mean, _ = enumeration.clamped_sum(params, *nothing(columns), columns, "hidden")
     return Path(params, columns.natural(mean[0]), jnp.zeros(columns.n_columns), None, columns)
 
 
@@ -67,8 +66,8 @@ def test_rows_with_holes(columns, x64, global_random_seed):
     x = exact_rows(begin, params, 3, columns)
     observed = jnp.asarray(np.random.default_rng(global_random_seed).random(x.shape) < 0.5)
     x = jnp.where(observed, x, 0)
-    exact = np.asarray(enumerated.clamped_sum(params, x, observed, columns, "hidden")[0])
-    forward, reverse = clamped.rows_with_holes(key, params, x, observed, columns, Settings(1, 300, 50))
+    exact = np.asarray(enumeration.clamped_sum(params, x, observed, columns, "hidden")[0])
+    forward, reverse = chains.rows_with_holes(key, params, x, observed, columns, Settings(1, 300, 50))
     for logs, sign in ((forward, 1), (reverse, -1)):
         error = replicate_log_mean(np.asarray(logs).T, 16).std(axis=0, ddof=1) / 4
         assert (np.abs(sign * log_mean_weight(np.asarray(logs).T) - exact) < 7 * error + 1e-9).all()
@@ -77,7 +76,7 @@ def test_rows_with_holes(columns, x64, global_random_seed):
 def test_the_whole_machine_is_between_the_two(x64, global_random_seed):
     params = machine(PIXELS, 10, global_random_seed, scale=0.5)
     settings = Settings(200, 500, 200)
-    forward, reverse = clamped.whole_machine(jax.random.key(global_random_seed), params, PIXELS, settings)
+    forward, reverse = chains.whole_machine(jax.random.key(global_random_seed), params, PIXELS, settings)
     exact = exact_log_partition(params, PIXELS)
     for logs, sign in ((forward, 1), (reverse, -1)):
         error = replicate_log_mean(np.asarray(logs), 16).std(ddof=1) / 4

@@ -7,7 +7,7 @@ import pytest
 
 from likely.columns import Columns
 from likely.models.energy.harmonium import annealing as annealed
-from likely.models.energy.harmonium import enumeration as enumerated
+from likely.models.energy.harmonium import enumeration
 from likely.models.energy.harmonium.annealing import Path
 from likely.models.energy.harmonium.annealing_bits import log_weights
 from likely.models.energy.normaliser.schedule import temperatures
@@ -48,8 +48,8 @@ def test_the_path_uses_it(n_holes, global_random_seed, monkeypatch):
     observed = jnp.arange(D) >= n_holes
     x = jnp.where(observed, x, 0)
     path = Path(params, params.visible_bias * 0.5, x, None if n_holes == D else observed, COLUMNS)
-    exact = float(enumerated.clamped_sum(params, x[None], observed[None], COLUMNS, "hidden")[0][0])
-    rows = enumerated.clamped_draws(jax.random.key(1), params, 320, x[None], observed[None], COLUMNS, "hidden")[:, 0]
+    exact = float(enumeration.clamped_sum(params, x[None], observed[None], COLUMNS, "hidden")[0][0])
+    rows = enumeration.clamped_draws(jax.random.key(1), params, 320, x[None], observed[None], COLUMNS, "hidden")[:, 0]
     assert not annealed._is_for_bits(path, 1)
     monkeypatch.setattr(annealed, "_WORTH_LOADING", 0)
     assert annealed._is_for_bits(path, 1)

@@ -8,7 +8,7 @@ from scipy import integrate
 from scipy.special import logsumexp
 
 from likely.columns import Columns
-from likely.models.energy.harmonium import enumeration as enumerated
+from likely.models.energy.harmonium import enumeration
 from tests.models.energy.harmonium import brute_force
 from tests.models.energy.harmonium.brute_force import BINARY, CODED, machine
 from tests.models.energy.harmonium.learning_checks import check_frequencies
@@ -20,7 +20,7 @@ WITH_REAL = Columns(("real", "binary"), (1, 1))
 
 def sums(params, rows, columns, side):
     x, observed = jnp.asarray(np.nan_to_num(rows)), jnp.asarray(~np.isnan(rows))
-    return [np.asarray(a) for a in enumerated.clamped_sum(params, x, observed, columns, side)]
+    return [np.asarray(a) for a in enumeration.clamped_sum(params, x, observed, columns, side)]
 
 
 def log_prob(params, rows, columns, side):
@@ -85,7 +85,7 @@ def test_draws_have_the_exact_probabilities(side, x64, global_random_seed):
     rows, target = brute_force.row_probabilities(params, CODED)
     nothing = jnp.zeros((1, CODED.n_columns))
     key = jax.random.key(global_random_seed)
-    drawn = enumerated.clamped_draws(key, params, 50_000, nothing, jnp.zeros_like(nothing, dtype=bool), CODED, side)
+    drawn = enumeration.clamped_draws(key, params, 50_000, nothing, jnp.zeros_like(nothing, dtype=bool), CODED, side)
     counts = np.bincount(brute_force.row_number(drawn[:, 0], rows), minlength=len(rows))
     check_frequencies(counts, target)
 
@@ -96,7 +96,7 @@ def test_conditional_draws_have_the_exact_probabilities(side, x64, global_random
     row = np.array([[1.0, np.nan, 0.0, np.nan, np.nan, 1.0], [np.nan] * 6])
     x, observed = jnp.asarray(np.nan_to_num(row)), jnp.asarray(~np.isnan(row))
     key = jax.random.key(global_random_seed)
-    drawn = np.asarray(enumerated.clamped_draws(key, params, 50_000, x, observed, BINARY, side))[:, 0]
+    drawn = np.asarray(enumeration.clamped_draws(key, params, 50_000, x, observed, BINARY, side))[:, 0]
     drawn = np.where(np.isnan(row[0]), drawn, row[0])
     rows, joint = brute_force.row_probabilities(params, BINARY)
     agree = (rows[:, [0, 2, 5]] == np.array([1.0, 0.0, 1.0])).all(axis=1)
@@ -106,7 +106,7 @@ def test_conditional_draws_have_the_exact_probabilities(side, x64, global_random
 
 
 def test_which_side_is_enumerated():
-    assert enumerated.smaller_side(Columns(("binary",) * 30, (1,) * 30), 20) == "hidden"
-    assert enumerated.smaller_side(Columns(("binary",) * 16, (1,) * 16), 100) == "visible"
-    assert enumerated.smaller_side(Columns(("binary",) * 30, (1,) * 30), 21) is None
-    assert enumerated.smaller_side(Columns(("real", "binary"), (1, 1)), 21) is None
+    assert enumeration.smaller_side(Columns(("binary",) * 30, (1,) * 30), 20) == "hidden"
+    assert enumeration.smaller_side(Columns(("binary",) * 16, (1,) * 16), 100) == "visible"
+    assert enumeration.smaller_side(Columns(("binary",) * 30, (1,) * 30), 21) is None
+    assert enumeration.smaller_side(Columns(("real", "binary"), (1, 1)), 21) is None

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from likely.columns import Columns
-from likely.models.energy.harmonium import enumeration as enumerated
+from likely.models.energy.harmonium import enumeration
 from likely.models.energy.harmonium import machine as harmonium
 from likely.models.energy.harmonium.learning import ChainState, contrast, keep_scales, to_learning, to_natural
 from likely.training import Batch
@@ -23,7 +23,7 @@ def nothing(columns):
 
 def exact_rows(seed, params, n, columns):
     key = jax.random.key(seed)
-    return enumerated.clamped_draws(key, params, n, *nothing(columns), columns, "hidden")[:, 0]
+    return enumeration.clamped_draws(key, params, n, *nothing(columns), columns, "hidden")[:, 0]
 
 
 def exact_hidden(seed, params, n, columns):
@@ -48,8 +48,8 @@ def exact_gradient(params, x, observed, columns):
 
     def mean_log_prob(learning):
         plain = to_natural(learning, columns)
-        log_z = enumerated.clamped_sum(plain, *nothing(columns), columns, "hidden")[0][0]
-        return jnp.mean(enumerated.clamped_sum(plain, x, observed, columns, "hidden")[0]) - log_z
+        log_z = enumeration.clamped_sum(plain, *nothing(columns), columns, "hidden")[0][0]
+        return jnp.mean(enumeration.clamped_sum(plain, x, observed, columns, "hidden")[0]) - log_z
 
     learning = to_learning(params, columns)
     units = jnp.where(columns.is_quadratic, jnp.exp(4 * learning.visible_bias), 1)

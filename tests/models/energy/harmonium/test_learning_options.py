@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import likely
-from likely.models.energy.harmonium.learning import Sparsity, sparsity_pull
 from likely.models.energy.harmonium.machine import hidden_logits
 from likely.objectives.contrastive import Phase
+from likely.objectives.contrastive_bipartite import Sparsity, sparsity_pull
 from likely.training import TrainingConfig, train
 from tests.models.energy.harmonium.brute_force import BINARY, machine
 

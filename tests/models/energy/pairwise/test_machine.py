@@ -11,7 +11,7 @@ from scipy.special import expit, logsumexp
 from likely.models.energy.normaliser.schedule import Settings
 from likely.models.energy.pairwise import annealing as pairwise_annealed
 from likely.models.energy.pairwise import answers as pairwise_inference
-from likely.models.energy.pairwise import enumeration as pairwise_enumerated
+from likely.models.energy.pairwise import enumeration
 from likely.models.energy.pairwise import machine as pairwise
 from likely.montecarlo import log_mean_weight
 from tests.models.energy.harmonium.learning_checks import check_frequencies
@@ -70,13 +70,13 @@ def test_signed_units_follow_the_logistic_of_twice_their_activity(x64):
 @pytest.mark.parametrize("kind", KINDS[:2])
 def test_enumeration_is_brute_force(x64, kind, global_random_seed):
     params, layout, _ = machine(kind, N_VISIBLE, N_HIDDEN, global_random_seed)
-    check_sums(lambda x, known: pairwise_enumerated.clamped_sum(params, layout, x, known), params, with_hidden(HOLES))
+    check_sums(lambda x, known: enumeration.clamped_sum(params, layout, x, known), params, with_hidden(HOLES))
     complete = all_states(N_VISIBLE)
-    value, hidden = pairwise_enumerated.hidden_sum(params, layout, jnp.asarray(complete))
+    value, hidden = enumeration.hidden_sum(params, layout, jnp.asarray(complete))
     np.testing.assert_allclose(value, [log_marginal(params, row) for row in complete], rtol=1e-10)
     np.testing.assert_allclose(hidden, [expectation(params, row)[N_VISIBLE:] for row in complete], rtol=1e-8)
     states, p = probabilities(params)
-    log_z, first, second = pairwise_enumerated.moments(params)
+    log_z, first, second = enumeration.moments(params)
     np.testing.assert_allclose(log_z, logsumexp(log_weights(params, states)), rtol=1e-12)
     np.testing.assert_allclose(first, p @ states, rtol=1e-10)
     np.testing.assert_allclose(second, (states * p[:, None]).T @ states, rtol=1e-10)
@@ -93,7 +93,7 @@ def test_exact_draws_have_the_exact_frequencies(x64, global_random_seed):
     params, layout, _ = machine("complete", N_VISIBLE, N_HIDDEN, global_random_seed)
     row = np.array([np.nan, 1, np.nan, np.nan, np.nan, np.nan])
     x, known = jnp.asarray(np.nan_to_num(row))[None], jnp.asarray(~np.isnan(row))[None]
-    drawn = pairwise_enumerated.clamped_draws(jax.random.key(global_random_seed), params, layout, 50_000, x, known)[0]
+    drawn = enumeration.clamped_draws(jax.random.key(global_random_seed), params, layout, 50_000, x, known)[0]
     states, p = probabilities(params)
     check_frequencies(np.bincount(number(drawn), minlength=len(p)), np.where(states[:, 1] == 1, p, 0))
 

@@ -26,17 +26,10 @@ from likely.contract.trained import EarlyStopped, GradientTrained
 from likely.models.energy.harmonium.answers import Exact, Sampled, answers
 from likely.models.energy.harmonium.chains import start_chains
 from likely.models.energy.harmonium.enumeration import cheap_side
-from likely.models.energy.harmonium.learning import (
-    ChainState,
-    Sparsity,
-    contrast,
-    keep_scales,
-    negative_log_prob,
-    to_learning,
-    to_natural,
-)
+from likely.models.energy.harmonium.learning import contrast, keep_scales, negative_log_prob, to_learning, to_natural
 from likely.models.energy.harmonium.machine import RBMParams, visible_natural
 from likely.models.energy.normaliser.annealed import Answered
+from likely.objectives.contrastive_bipartite import ChainState, Sparsity
 from likely.runtime import float_dtype, sum_blocks
 from likely.training import train
 from likely.training.optimisers import Schedule, SteppedOptimizer

@@ -19,11 +19,19 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
 from likely.columns import Columns
-from likely.models.energy.harmonium.learning import OFFSET_RATE, keep_scales, to_learning, to_natural
+from likely.models.energy.harmonium.learning import keep_scales, to_learning, to_natural
 from likely.models.energy.harmonium.machine import RBMParams, hidden_logits, visible_natural
-from likely.models.energy.layered.learning import unit_rates
 from likely.montecarlo import run_chains
-from likely.objectives.contrastive import Offsets, Phase, bipartite_gradient, with_gradient
+from likely.objectives.contrastive import (
+    Offsets,
+    Phase,
+    ascending,
+    bipartite_gradient,
+    followed,
+    free_energy_gap,
+    shares,
+    unit_rates,
+)
 from likely.runtime import float_dtype, sum_blocks
 from likely.training import Batch, TrainingConfig
 
@@ -111,9 +119,6 @@ def level_contrast(
     below = encoder if encoder is not None else as_encoder(machine, copies)
     statistics = fill(below, x, observed, columns)
     visible = copies[0] * (statistics if encoder is None else draw_codes(code, encoder, statistics))
-    weight = jnp.asarray(batch.weight)
-    share = weight / jnp.maximum(weight.sum(), 1)
-
     hidden = state.chains
     if n_gibbs_steps > 1:
         kernel = partial(_sweep, machine=machine, columns=level_columns, copies=copies)
@@ -121,21 +126,15 @@ def level_contrast(
     fantasy = _draw_visible(jax.random.fold_in(move, n_gibbs_steps), hidden, machine, level_columns, copies[0])
     logits = hidden_logits(machine, jnp.concatenate([visible, fantasy]))
     up, n = copies[1] * jax.nn.sigmoid(logits), len(visible)
-    model_share = jnp.full(len(hidden), 1 / len(hidden), share.dtype)
-    data, model = Phase(visible, up[:n], share), Phase(fantasy, up[n:], model_share)
+    data = Phase(visible, up[:n], shares(batch))
+    model = Phase(fantasy, up[n:], jnp.full(len(hidden), 1 / len(hidden), data.weight.dtype))
     offsets = Offsets(state.visible_offset, state.hidden_offset)
     ascent = bipartite_gradient(data, model, offsets, unit_rates(machine.visible_bias, state.variance, level_columns))
-    free = copies[1] * jax.nn.softplus(logits).sum(axis=-1)
-    gap = model_share @ (fantasy @ machine.visible_bias + free[n:]) - share @ (
-        visible @ machine.visible_bias + free[:n]
-    )
-    loss = with_gradient(
-        gap, (params.weights, params.visible_bias, params.hidden_bias), jax.tree.map(jnp.negative, tuple(ascent))
-    )
+    gap = free_energy_gap(machine.visible_bias, data, model, copies[1] * jax.nn.softplus(logits).sum(axis=-1))
     chains = _draw_hidden(end, logits[n:], copies[1])
-    rate = OFFSET_RATE if centring else 0.0
-    offset = state.hidden_offset + rate * (share @ data.hidden - state.hidden_offset)
-    return loss, (LevelState(chains, state.visible_offset, offset, state.variance), {"free_energy_gap": gap})
+    offset = followed(state.hidden_offset, data.weight @ data.hidden, centring)
+    new = LevelState(chains, state.visible_offset, offset, state.variance)
+    return ascending(gap, params, ascent), (new, {"free_energy_gap": gap})
 
 
 def learn_level(

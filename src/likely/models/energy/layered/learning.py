@@ -18,7 +18,7 @@ from jax import lax
 from jaxtyping import Array, Float, Key
 
 from likely.columns import Columns
-from likely.models.energy.harmonium.learning import OFFSET_RATE, to_natural
+from likely.models.energy.harmonium.learning import to_natural
 from likely.models.energy.layered.machine import (
     LayeredParams,
     bound,
@@ -29,7 +29,16 @@ from likely.models.energy.layered.machine import (
     odd_inputs,
 )
 from likely.montecarlo import run_chains
-from likely.objectives.contrastive import Offsets, Phase, Rates, bipartite_gradient, with_gradient
+from likely.objectives.contrastive import (
+    Offsets,
+    Phase,
+    Rates,
+    bipartite_gradient,
+    followed,
+    shares,
+    unit_rates,
+    with_gradient,
+)
 from likely.training import Batch
 
 
@@ -65,8 +74,7 @@ def layered_contrast(
     machine = cast(LayeredParams, lax.stop_gradient(to_natural(cast(Any, params), columns)))
     move, down, up = jax.random.split(key, 3)
     x, observed = jnp.asarray(batch.x), None if batch.observed is None else jnp.asarray(batch.observed)
-    weight = jnp.asarray(batch.weight)
-    share = weight / jnp.maximum(weight.sum(), 1)
+    share = shares(batch)
     even, logits = mean_field(machine, x, observed, columns, n_mean_field)
     data = interleaved(even, tuple(jax.nn.sigmoid(a) for a in logits))
 
@@ -84,8 +92,7 @@ def layered_contrast(
     gap = model_share @ _log_even(machine, fantasy, statistics, chain_logits, columns)
     gap = gap - share @ bound(machine, x, observed, columns, logits)
     loss = _declare(gap, params, ascent)
-    rate = OFFSET_RATE if centring else 0.0
-    moved = tuple(old + rate * (share @ s - old) for old, s in zip(state.offsets[1:], data[1:], strict=True))
+    moved = tuple(followed(old, share @ s, centring) for old, s in zip(state.offsets[1:], data[1:], strict=True))
     new = LayeredState(draw_odd(up, chain_logits), (state.offsets[0], *moved), state.variance)
     return loss, (new, {"free_energy_gap": gap})
 
@@ -113,15 +120,6 @@ def layered_gradient(
         biases[-1] = biases[-1] + pair.visible_bias - own
         biases.append(pair.hidden_bias)
     return LayeredParams(tuple(p.weights for p in pairs), pairs[0].visible_bias, tuple(biases), ())
-
-
-def unit_rates(visible_bias: Float[Array, " D"], variance: Float[Array, " D"], columns: Columns) -> Rates | None:
-    """Each statistic of x in units of its spread, and no weights for x²: as a harmonium learns, see its `learning`."""
-    if {"count", "real"}.isdisjoint(columns.kinds):
-        return None
-    rate = 1 / jnp.maximum(variance, 1)
-    squared_scale = -0.5 / visible_bias
-    return Rates(jnp.where(columns.is_quadratic, 0, rate), jnp.where(columns.is_quadratic, squared_scale, rate))
 
 
 def interleaved(even: Sequence[Array], odd: Sequence[Array]) -> tuple[Array, ...]:

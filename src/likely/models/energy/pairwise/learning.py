@@ -24,7 +24,7 @@ from likely.models.energy.pairwise.machine import (
     unnormalized_log_prob,
 )
 from likely.montecarlo import configurations, run_chains
-from likely.objectives.contrastive import with_gradient
+from likely.objectives.contrastive import shares, with_gradient
 from likely.training import Batch
 
 Method = Literal["exact", "pcd", "mean_field", "pseudo_likelihood"]
@@ -76,7 +76,7 @@ def learn(
     else:
         chains = run_chains(move, lambda k, s: sweep(k, machine, s, layout), chains, n_gibbs_steps)
         states = _completed(fill, machine, batch, layout, "mean_field" if method == "mean_field" else "drawn")
-        data = _average(machine, states, _shares(batch))
+        data = _average(machine, states, shares(batch))
         model = _average(machine, chains, jnp.full(len(chains), 1 / len(chains), chains.dtype))
     gap = model[0] - data[0]
     loss = with_gradient(gap, (params.weights, params.bias), _descent(data, model, graph, offsets))
@@ -85,7 +85,7 @@ def learn(
 
 def data_moments(machine: PairwiseParams, batch: Batch, layout: Layout) -> Moments:
     """Exact moments given the observed cells, averaged over the rows."""
-    x, share, n = jnp.asarray(batch.x), _shares(batch), len(machine.bias)
+    x, share, n = jnp.asarray(batch.x), shares(batch), len(machine.bias)
     hidden = ((0, 0), (0, n - layout.n_visible))
     if batch.observed is None and not layout.coupled:
         value, expected = enumeration.hidden_sum(machine, layout, x)
@@ -137,9 +137,4 @@ def _negative_pseudo_likelihood(
     weights = jnp.where(graph, (params.weights + params.weights.T) / 2, 0)
     machine = to_natural(PairwiseParams(weights, params.bias, params.chains), offsets)
     x = _completed(key, lax.stop_gradient(machine), batch, layout, "drawn")
-    return _shares(batch) @ jax.nn.softplus((1 - 2 * x) * logits(machine, x)).sum(axis=1)
-
-
-def _shares(batch: Batch) -> Float[Array, " n"]:
-    weight = jnp.asarray(batch.weight)
-    return weight / jnp.maximum(weight.sum(), 1)
+    return shares(batch) @ jax.nn.softplus((1 - 2 * x) * logits(machine, x)).sum(axis=1)

@@ -23,6 +23,7 @@ from likely.models.energy.harmonium.machine import free_energy, gibbs_hidden, gi
 from likely.models.energy.layered.dbn.network import DBNParams, log_bernoulli, natural_below
 from likely.models.energy.layered.greedy import bits, fill
 from likely.montecarlo import run_chains
+from likely.objectives.contrastive import shares
 from likely.training import Batch
 
 
@@ -58,8 +59,7 @@ def up_down(
     fixed = lax.stop_gradient(network)
     wake, dream, move, end = jax.random.split(key, 4)
     x, observed = jnp.asarray(batch.x), None if batch.observed is None else jnp.asarray(batch.observed)
-    weight = jnp.asarray(batch.weight)
-    share, units = weight / jnp.maximum(weight.sum(), 1), bits(network.sizes[-1])
+    share, units = shares(batch), bits(network.sizes[-1])
 
     states = _upwards(wake, fixed, fill(fixed.encoder, x, observed, columns))
     down = columns.log_density(x, observed, natural_below(network, 0, states[1]))
