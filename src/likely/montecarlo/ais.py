@@ -103,7 +103,7 @@ def geometric(log_start: LogDensities, log_target: LogDensities) -> Callable[[An
     """(chains, at) -> log density at a point of the geometric path, to build kernels from."""
 
     def log_density(chains: Any, at: Array) -> Array:
-        # 0 times -inf is 0 here: at the start the target rules nothing out
+        # At the start the target rules nothing out: 0 times its -inf must be 0, not NaN.
         return (1 - at) * log_start(chains) + jnp.where(at > 0, at * log_target(chains), 0)
 
     return log_density

@@ -16,13 +16,18 @@ import numpy as np
 from numba import njit
 
 U64 = np.uint64
-_GOLDEN = U64(0x9E3779B97F4A7C15)
+_F = np.float32
+
+# The constants of SplitMix64: 2^64 over the golden ratio, by which its counter steps, and its multipliers and shifts.
+GOLDEN = U64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = U64(0xBF58476D1CE4E5B9), U64(0x94D049BB133111EB)
 _BY_30, _BY_27, _BY_31 = U64(30), U64(27), U64(31)
-_UNIT = np.float32(2.0**-23)
-_F = np.float32
+
+ULP = _F(2.0**-23)  # steps of float32 in [1, 2): 23 random bits, and a half, times it lie strictly inside (0, 1)
+
+# For exp by 2^k 2^f: float32 holds k + 127 above 23 bits of fraction.
 _INT127, _INT23 = np.int32(127), np.int32(23)
-_LARGEST = _F(87.0)  # exp of it is still finite in float32
+_LARGEST = _F(87.0)  # exp(±87) is still finite and normal in float32
 _MINUS_LOG2_E = _F(-1.4426950408889634)
 _ROUNDER = _F(12582912.0)  # 1.5 * 2^23: adding it leaves the nearest integer in the lowest bits
 _POLY = tuple(_F(c) for c in (1.5403530e-4, 1.3333558e-3, 9.6181291e-3, 5.5504109e-2, 2.4022651e-1, 6.9314718e-1, 1.0))
@@ -40,23 +45,23 @@ def scrambled(z: Any) -> Any:
 @njit(nogil=True, cache=True)
 def stream(seed: Any, number: Any) -> Any:
     """Where the stream of a chain starts among the 2^64 counters."""
-    return scrambled(scrambled(seed + _GOLDEN) + number * _GOLDEN)
+    return scrambled(scrambled(seed + GOLDEN) + number * GOLDEN)
 
 
 @njit(nogil=True, cache=True)
 def fill_uniform(start: Any, bits: Any, out: Any) -> None:
     """Uniform numbers inside (0, 1), never at its ends; `bits` is room for half as many 64-bit integers."""
     for i in range(bits.shape[0]):
-        bits[i] = scrambled(start + U64(i) * _GOLDEN)
+        bits[i] = scrambled(start + U64(i) * GOLDEN)
     halves = bits.view(np.uint32)
     for i in range(out.shape[0]):
-        out[i] = (_F(np.int32(halves[i] >> np.uint32(9))) + _F(0.5)) * _UNIT
+        out[i] = (_F(np.int32(halves[i] >> np.uint32(9))) + _F(0.5)) * ULP
 
 
 @njit(nogil=True, cache=True)
 def advanced(start: Any, n: Any) -> Any:
     """The stream's start after n counters were used."""
-    return start + U64(n) * _GOLDEN
+    return start + U64(n) * GOLDEN
 
 
 # No "reassoc" here: the rounding by _ROUNDER must stay as it is written.

@@ -16,10 +16,14 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, Key
 
-MAX_CONFIGURATIONS = 1 << 20  # what models take to be cheap enough to call exact
-LARGEST_SUM = 1 << 25  # what `sum_states` will do when asked to
-_BLOCK = 1 << 10
-_WIDE_BLOCK = 1 << 14  # for one row, where a block of configurations is the only parallel work
+# Configurations that models go through without being asked, for exact answers: well under a second. Who calls
+# `sum_states` may have 2^25, some ten seconds.
+MAX_CONFIGURATIONS = 1 << 20
+LARGEST_SUM = 1 << 25
+
+# Configurations worked on together, so that memory does not grow with their number: a thousand for many rows, whose
+# weights are a matrix rows × block; more for a single row, where the block is the only parallel work.
+_BLOCK, _WIDE_BLOCK = 1 << 10, 1 << 14
 
 LogWeight = Callable[[Array], Array]  # numbers of configurations (m,) -> log weights (n, m)
 Features = Callable[[Array], Array]  # numbers of configurations (m,) -> (m, f)
@@ -89,7 +93,8 @@ def log_sum(
         top, mass, sums = carry
         numbers, logs = _block(i, total, log_weight, block)
         higher = jnp.maximum(top, logs.max(axis=1))
-        shift = jnp.where(jnp.isneginf(higher), 0, higher)  # a row may exclude all configurations so far
+        # A row may have excluded all configurations so far; -inf minus -inf would be NaN.
+        shift = jnp.where(jnp.isneginf(higher), 0, higher)
         old, weights = jnp.exp(top - shift), jnp.exp(logs - shift[:, None])
         return higher, mass * old + weights.sum(axis=1), sums * old[:, None] + weights @ features(numbers)
 
@@ -123,7 +128,7 @@ def draw(key: Key[Array, ""], n: int, total: int, log_weight: LogWeight) -> Int[
     nothing = jnp.full(len(log_total), -1, jnp.int32)
     start = (jnp.zeros_like(log_total), jnp.broadcast_to(nothing, (n, len(nothing))), nothing)
     _, found, last = lax.fori_loop(0, -(-total // _width(total)), search, start)
-    return jnp.where(found < 0, last[None, :], found)  # a variate above a sum that rounding left short of 1
+    return jnp.where(found < 0, last[None, :], found)  # A variate may lie above a sum that rounding left below 1.
 
 
 @eqx.filter_jit

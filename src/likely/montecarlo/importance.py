@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Key
 
-N_REPLICATES = 16
+N_REPLICATES = 16  # groups of samples whose spread is the Monte Carlo error, then itself known to a fifth
 CHUNK = 8  # samples alive at a time: 8 x 256 rows of a network's layer fit into a processor's cache, more do not
 
 
@@ -69,7 +69,7 @@ def weigh(
         number = chunk * CHUNK + jnp.arange(CHUNK)
         log_weights = jnp.where((number < n_samples)[None, :], log_weights, -jnp.inf)
         higher = jnp.maximum(top, log_weights.max(axis=1))
-        # before the first finite weight there is nothing to rescale
+        # Before the first finite weight there is nothing to rescale, and -inf minus -inf would be NaN.
         safe = jnp.where(jnp.isfinite(higher), higher, 0)
         shrink, weights = jnp.exp(top - safe), jnp.exp(log_weights - safe[:, None])
         sums = sums * shrink[:, None] + weights @ jax.nn.one_hot(number % n_groups, n_groups, dtype=dtype)

@@ -16,7 +16,9 @@ import numpy as np
 from likely.montecarlo.colouring import colouring
 from likely.montecarlo.pairwise import Pairwise
 
-_CHAINS_TOGETHER = 16  # a vector register of single precision; threads get whole groups of so many
+# Threads get whole groups of so many chains, the numbers that a vector register of single precision holds: with fewer
+# the last vectors of every loop would be half empty.
+_CHAINS_TOGETHER = 16
 
 
 class _Layout(NamedTuple):
@@ -62,33 +64,35 @@ def sparse_gibbs(
     """
     if machine.edges is None:
         raise ValueError("`machine` must have edges: make it by `sparse_pairwise`, or use `block_gibbs` for a matrix.")
-    x = _checked_states(machine, x)
+    x, held = _checked_states(machine, x), _checked_clamp(machine, clamped)
     layout = _layout(machine.n_units, machine.edges)
     low, high = machine.states
-    held = np.zeros(machine.n_units, bool) if clamped is None else np.asarray(clamped, bool)
-    if held.shape != (machine.n_units,):
-        raise ValueError(f"`clamped` must be ({machine.n_units},), got {held.shape}.")
-    scale = np.float32(beta * (high - low))
     biases, couplings = (np.asarray(a, np.float32) for a in (machine.biases, machine.couplings))
     biases, held, weights = biases[layout.order], held[layout.order], couplings[layout.edges]
+    values = np.float32(beta * (high - low)), np.float32(low), np.float32(high)
     state = x.T[layout.order]  # (n, chains)
 
-    def work(start: int, stop: int) -> None:
-        from likely.montecarlo.sparse_loop import sweep
-
-        part = np.ascontiguousarray(state[:, start:stop])
-        sweep(
-            np.uint64(seed), start, part, n_sweeps, layout.starts, layout.rows, layout.others, weights, biases,
-            held, scale, np.float32(low), np.float32(high),
-        )  # fmt: skip
-        state[:, start:stop] = part
-
     from likely.montecarlo.compiled import share_out
+    from likely.montecarlo.sparse_loop import sweep
+
+    def work(start: int, stop: int) -> None:
+        # A thread's chains are copied together: in `state` the rows of two threads would share cache lines.
+        part = np.ascontiguousarray(state[:, start:stop])
+        graph = layout.starts, layout.rows, layout.others, weights
+        sweep(np.uint64(seed), start, part, n_sweeps, *graph, biases, held, *values)
+        state[:, start:stop] = part
 
     share_out(work, state.shape[1], threads, multiple=_CHAINS_TOGETHER)
     out = np.empty_like(x)
     out[:, layout.order] = state.T
     return out
+
+
+def _checked_clamp(machine: Pairwise, clamped: Any) -> np.ndarray:
+    held = np.zeros(machine.n_units, bool) if clamped is None else np.asarray(clamped, bool)
+    if held.shape != (machine.n_units,):
+        raise ValueError(f"`clamped` must be ({machine.n_units},), got {held.shape}.")
+    return held
 
 
 def _checked_states(machine: Pairwise, x: Any) -> np.ndarray:

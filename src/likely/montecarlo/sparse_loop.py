@@ -5,29 +5,34 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from likely.montecarlo.compiled import U64, fill_odds, scrambled, stream
+from likely.montecarlo.compiled import GOLDEN, U64, ULP, fill_odds, scrambled, stream
 
-_TOGETHER = 16  # units of one colour that are worked on at a time: the working arrays stay in the first cache
-_GOLDEN = U64(0x9E3779B97F4A7C15)
-_BY_41 = U64(41)
+# Units of one colour that are worked on at a time: with 64 chains a thread their fields, odds and random numbers take
+# 16 KB, half of a first cache. They have no edges among them, so that the order within a group does not matter.
+_UNITS_TOGETHER = 16
+_BITS_FOR_23 = U64(41)  # a shift that leaves 23 of 64 random bits, as many as the fraction of a float32 has
 _F = np.float32
-_UNIT = _F(2.0**-23)
 
 
 @njit(nogil=True, cache=True)
 def sweep(seed, first, x, n_sweeps, starts, rows, others, weights, biases, held, scale, low, high):
-    """Visit every unit n_sweeps times; x (n, chains) in place, units by colour, its first chain has number `first`."""
+    """Visit every unit n_sweeps times; x (n, chains) in place, units by colour, its first chain has number `first`.
+
+    x has the chains side by side, so that every inner loop runs over a vector of them with one unit's neighbours and
+    weights: gathers, which are slow, are of whole rows. The random number of a visit depends on seed, chain, sweep and
+    unit alone.
+    """
     n, chains = x.shape
     streams = np.zeros(chains, np.uint64)
     for c in range(chains):
         streams[c] = stream(seed, U64(first + c))
-    room = _TOGETHER * chains
+    room = _UNITS_TOGETHER * chains
     field, odds, uniform = np.zeros(room, _F), np.zeros(room, _F), np.zeros(room, _F)
     power, flat, any_held = np.zeros(room, np.int32), x.reshape(-1), held.any()
     for s in range(n_sweeps):
         for colour in range(len(starts) - 1):
-            for begin in range(starts[colour], starts[colour + 1], _TOGETHER):
-                end = min(begin + _TOGETHER, starts[colour + 1])
+            for begin in range(starts[colour], starts[colour + 1], _UNITS_TOGETHER):
+                end = min(begin + _UNITS_TOGETHER, starts[colour + 1])
                 size = (end - begin) * chains
                 for i in range(begin, end):
                     own = field[(i - begin) * chains : (i - begin + 1) * chains]
@@ -72,13 +77,13 @@ def _hold(x, begin, end, held, low, odds):
 def _uniforms(streams, counter, n, uniform):
     chains = len(streams)
     for i in range(n):
-        add, own = U64(counter + i) * _GOLDEN, uniform[i * chains : (i + 1) * chains]
+        add, own = U64(counter + i) * GOLDEN, uniform[i * chains : (i + 1) * chains]
         for c in range(chains):
-            own[c] = (_F(np.int32(scrambled(streams[c] + add) >> _BY_41)) + _F(0.5)) * _UNIT
+            own[c] = (_F(np.int32(scrambled(streams[c] + add) >> _BITS_FOR_23)) + _F(0.5)) * ULP
 
 
 @njit(nogil=True, cache=True)
 def _draw(uniform, odds, low, high, target):
-    """High where u < 1 / (1 + odds)."""
+    """High where u < 1 / (1 + odds), written without the division; infinite odds are never, odds of -1 always high."""
     for i in range(len(target)):
         target[i] = high if uniform[i] * (_F(1) + odds[i]) < _F(1) else low

@@ -15,9 +15,9 @@ import numpy as np
 
 from likely.montecarlo.diagnostics import _arviz
 
-LARGEST_K = 0.7
-_FEWEST_FOR_K = 25  # with fewer draws there are less than five in the tail
-_SAME = 1e-9  # log weights that differ by rounding alone have no tail
+LARGEST_K = 0.7  # beyond it, by Vehtari and others, no practical number of draws makes the average settle
+_FEWEST_FOR_K = 25  # With fewer draws there are less than five in the tail, too few to fit one to.
+_ROUNDING = 1e-9  # Log weights that differ by no more than this, by rounding alone, have no tail.
 
 
 class TailWarning(UserWarning):
@@ -90,7 +90,7 @@ def pareto_k(log_weights: Any) -> float:
     log_weights = np.asarray(log_weights, dtype=np.float64)
     if len(log_weights) < _FEWEST_FOR_K:
         return float("nan")
-    if np.ptp(np.sort(log_weights)[-5:]) < _SAME:
+    if np.ptp(np.sort(log_weights)[-5:]) < _ROUNDING:
         return float("-inf")
     return float(_smooth(log_weights)[1])
 

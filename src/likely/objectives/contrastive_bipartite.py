@@ -124,28 +124,29 @@ def bipartite_contrast(
     fill, begin, move, end = jax.random.split(key, 4)
     visible = layers.fill(fill, machine, batch)
     n_more = _steps_beyond_one(state.step, n_first, n_last, n_updates)
-    if state.base is None:
-        replicas = None
-        hidden = state.chains if persistent else layers.draw_hidden(begin, layers.hidden_logits(machine, visible))
+    if state.base is not None:
+        chains, fantasy = _tempered(move, machine, state, layers, 0 if n_more is None else n_more)
+    else:
+        chains = state.chains
+        hidden = chains if persistent else layers.draw_hidden(begin, layers.hidden_logits(machine, visible))
         if n_more is not None:
             hidden = run_chains(move, lambda k, h: layers.gibbs(k, machine, h), hidden, n_more)
-        # The steps fold in numbers below n_updates, so the last half step has randomness of its own.
+        # The last half step down; the steps before it fold in their own numbers, 0, 1, ...
         fantasy = layers.draw_visible(jax.random.fold_in(move, n_updates), machine, hidden)
-    else:
-        replicas, fantasy = _tempered(move, machine, state, layers, 0 if n_more is None else n_more)
     data, model, logits = _phases(machine, batch, visible, layers.statistics(fantasy), layers, persistent)
+    if state.base is None and persistent:
+        # The last half step up: the chains go on from drawn states, while the gradient takes expectations.
+        chains = jax.random.bernoulli(end, model.hidden).astype(chains.dtype)
     offsets = Offsets(state.visible_offset, state.hidden_offset)
     gradient = bipartite_gradient(data, model, offsets, layers.rates(machine, state.variance))
     if sparsity is not None:
         gradient = gradient._replace(hidden_bias=gradient.hidden_bias + sparsity_pull(data, sparsity))
-    if replicas is None:  # the last half step up: the chains go on from states, the gradient took expectations
-        replicas = jax.random.bernoulli(end, model.hidden).astype(state.chains.dtype) if persistent else state.chains
     offset = followed(state.hidden_offset, data.weight @ data.hidden, centring)
     gap = free_energy_gap(machine.visible_bias, data, model, jax.nn.softplus(logits).sum(axis=-1))
     metrics = {"free_energy_gap": gap}
     if held_out is not None:
         metrics["valid_gap"] = _valid_gap(jax.random.fold_in(end, n_updates), machine, data, held_out, layers)
-    new = ChainState(replicas, state.visible_offset, offset, state.variance, state.step + 1, state.base)
+    new = ChainState(chains, state.visible_offset, offset, state.variance, state.step + 1, state.base)
     return ascending(gap, params, gradient), (new, metrics)
 
 

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import stats
 
 from likely.columns import Columns
 from likely.models.energy.network.function import (
@@ -19,6 +20,7 @@ from likely.models.energy.network.function import (
 )
 from likely.models.energy.network.moves import Target, look, step_sizes
 from likely.montecarlo import run_chains
+from tests.models.energy.harmonium.learning_checks import ALPHA
 
 BINARY = Kind(Columns(("binary",) * 4, (1,) * 4), with_base=True)
 MIXED = Kind(Columns(("real", "binary", "categorical", "count"), (1, 1, 3, 1)), with_base=True)
@@ -82,8 +84,12 @@ def exact_log_partition(params: EnergyParams, kind: Kind) -> float:
 
 
 def check_log_sum(found, exact: float) -> None:
-    """Both estimates of a log sum within 4.5 standard errors of the truth."""
-    error = found.replicates[0].std(ddof=1) / np.sqrt(found.replicates.shape[1])
-    assert error < 0.2
-    assert abs(found.low[0] - exact) < 4.5 * error, (found.low[0], exact, error)
-    assert abs(found.high[0] - exact) < 4.5 * error, (found.high[0], exact, error)
+    """Both estimates of a log sum are within their error of the truth, and that is a small one.
+
+    The error comes from a few replicates, so that the tail is Student's. The controls are half a nat off.
+    """
+    n = found.replicates.shape[1]
+    error = stats.t.isf(ALPHA / 2, n - 1) * found.replicates[0].std(ddof=1) / np.sqrt(n)
+    assert error < 0.5
+    assert abs(found.low[0] - exact) < error, (found.low[0], exact, error)
+    assert abs(found.high[0] - exact) < error, (found.high[0], exact, error)

@@ -2,7 +2,7 @@
 
 Salakhutdinov and Murray (2008); Burda, Grosse and Salakhutdinov (2015) for the reverse. With nothing clamped the sum is
 Z. Cost: two matrix products for each chain and temperature; for bits in single precision on a processor, about half of
-that or less, by `annealed_bits`.
+that or less, by `annealing_bits`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from likely.models.energy.harmonium.machine import RBMParams, along_last, hidden
 from likely.models.energy.normaliser.schedule import temperatures
 from likely.montecarlo import annealed_importance, run_chains
 
-_WORTH_LOADING = 1 << 32  # multiplications, about 0.1 s, above which a compiled loop is worth loading Numba for
+# Multiplications of matrix products above which the compiled loop over changed bits is worth loading Numba for: about a
+# tenth of a second of work.
+_WORTH_LOADING = 1 << 32
 
 
 def marginals(params: RBMParams, columns: Columns) -> Float[Array, " D"]:
@@ -68,7 +70,7 @@ class Path(NamedTuple):
         change = (self.params.visible_bias - self.base) * (after - before)
         if self.observed is not None:
             change = jnp.where(self.columns.spread(self.observed), 0, change)
-        # unit by unit, so that float32 subtracts numbers of the size of the difference
+        # The difference is taken unit by unit, so that float32 subtracts numbers that are not much larger than it.
         ratio = jax.nn.softplus(after * logits) - jax.nn.softplus(before * logits)
         return statistics @ change + ratio.sum(axis=-1)
 

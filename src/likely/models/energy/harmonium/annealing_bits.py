@@ -1,10 +1,16 @@
 """Annealing of a harmonium of bits on a processor: the matrix products of a step are sums over the bits that changed.
 
-From one stop of a path to the next, few of a chain's units change state, so the logits of the other layer change by
-as many rows of W, a fraction of a matrix product. A chain goes its whole way before
-the next one starts, and the rows that it needs stay in the processor's cache. Weights are taken in float32 steps whose
-errors do not add up: a hidden unit's ratio (1 + e^(t' a)) / (1 + e^(t a)) is 1 + sigmoid(t a) (e^((t' - t) a) - 1).
-Cost: about (bits that change) x (units of the other layer) additions for each chain and stop.
+From one stop of a path to the next, few of a chain's units change state, so the logits of the other layer change by as
+many rows of W, a fraction of a matrix product. A chain goes its whole way before the next one starts, so that its
+logits stay in the first cache and the rows of W in the second.
+
+What holds between the steps of `_anneal`: `up` = hidden_bias + Wᵀx and `back` = W h, for the states x and h as they
+are, but for rounding, which `_REFRESH` bounds. Every change of a state goes through `_draw`, which lists the units that
+changed, and `_add_rows`, which brings the sums up to date with them.
+
+Weights are taken in float32 steps whose errors do not add up: a hidden unit's ratio (1 + e^(t' a)) / (1 + e^(t a)) is
+1 + sigmoid(t a) (e^((t' - t) a) - 1), so that the small difference is computed itself, and not as a difference of two
+large logarithms. Cost: about (bits that change) x (units of the other layer) additions for each chain and stop.
 """
 
 from __future__ import annotations
@@ -16,11 +22,24 @@ from numba import njit
 
 from likely.montecarlo.compiled import U64, advanced, fill_sigmoid, fill_uniform, share_out, stream
 
-_REFRESH = 64  # steps after which logits are summed anew, so that rounding does not pile up
-_CERTAIN = np.float32(1e4)  # a logit that leaves no doubt: clamped cells
-_FAR = np.float32(0.8)  # how far the series for e^y - 1 is used: its ninth term is then below 1e-7 of the whole
-_LANES, _ROUNDS = 8, 8
 _F = np.float32
+
+# Steps after which the logits are summed anew. Each step adds some tens of rows, each addition rounds by 6e-8 of the
+# sum: after 64 steps the error is about 1e-5 of a logit, and summing anew costs one step in 64 a full product.
+_REFRESH = 64
+
+# A logit that leaves no doubt, for clamped cells: the sigmoid of it is 0 or 1 in float32.
+_CERTAIN = _F(1e4)
+
+# The largest |y| for which e^y - 1 is taken from its series up to the ninth power: the tenth term, y^9 / 10! of the
+# whole, is then below 1e-7, the rounding of float32.
+_SERIES_REACH = _F(0.8)
+
+# `_log_product` multiplies 8 factors into each of 8 lanes, one vector of doubles, before it takes a logarithm. A factor
+# is within e^±0.8, so a product of eight within e^±6.4.
+_LANES, _ROUNDS = 8, 8
+
+# Reciprocals for Horner's scheme of the series: y (1 + y/2 (1 + y/3 (1 + ...))).
 E2, E3, E4, E5, E6, E7, E8, E9 = (_F(1 / n) for n in range(2, 10))
 
 
@@ -46,7 +65,7 @@ def log_weights(
     free : (d,) False where a cell is clamped to its value in `cells`.
     threads : of the processor; None for all. Changes nothing in the result.
     """
-    # copies, since arrays that may not be written to would be another type to Numba, and compile everything again
+    # All are copied, since arrays that may not be written to are another type to Numba, which would compile again.
     down = np.array(weights, np.float32, order="C")
     across = np.array(down.T, order="C")
     change = np.where(free, np.asarray(visible_bias, np.float32) - np.asarray(base, np.float32), 0).astype(np.float32)
@@ -64,12 +83,21 @@ def log_weights(
 
 @njit(nogil=True, cache=True)
 def _anneal(seed, first, last, state, stops, down, across, change, base, hidden_bias, free, out):
-    """Chains first..last, each along all stops."""
+    """Chains first..last, each along all stops.
+
+    At each stop: the log density's rise to the next stop is added to the weight; then h is drawn given x, and x given
+    h, at the next stop. All working arrays are made once and filled in place.
+
+    Parameters
+    ----------
+    down, across : W (d, k) and its transpose, so that a unit's weights are one row in either direction.
+    change : (d,) visible bias minus base, 0 where a cell is clamped.
+    """
     d, k = down.shape
     even_d, even_k = d + d % 2, k + k % 2
     bits, uniform = np.zeros(max(even_d, even_k) // 2, np.uint64), np.zeros(max(even_d, even_k), np.float32)
     power, flipped = np.zeros(max(d, k), np.int32), np.zeros(max(d, k), np.int64)
-    # whole words of eight bytes, so that bytes can be looked at by the word
+    # States are bytes in whole words of eight, so that `_draw` can pass over eight unchanged units at a time.
     x, h = np.zeros((d + 7) // 8 * 8, np.uint8), np.zeros((k + 7) // 8 * 8, np.uint8)
     differs = np.zeros(max(len(x), len(h)), np.uint8)
     up, back, logit, nothing = np.zeros(k, _F), np.zeros(d, _F), np.zeros(d, _F), np.zeros(d, _F)
@@ -84,6 +112,7 @@ def _anneal(seed, first, last, state, stops, down, across, change, base, hidden_
                 _sum_anew(x, down, hidden_bias, flipped, up)
                 _sum_anew(h, across, nothing, flipped, back)
             before, after, step = _F(stops[i]), _F(stops[i + 1]), _F(stops[i + 1] - stops[i])
+            # Here: on_hidden = P(h | x) at this stop; `_move_hidden` takes it along to the next one.
             fill_sigmoid(up, before, power[:k], on_hidden)
             total += step * _linear(x, change) + _move_hidden(up, before, step, power[:k], on_hidden, growth)
             fill_uniform(place, bits[: even_k // 2], uniform[:even_k])
@@ -116,7 +145,7 @@ def _move_hidden(up, before, step, power, chance, growth):
     largest = _F(0)
     for j in range(len(up)):
         largest = max(largest, abs(up[j]))
-    if largest * abs(step) > _FAR:
+    if largest * abs(step) > _SERIES_REACH:
         return _move_far(up, before, step, power, chance)
     _move_near(up, step, chance, growth)
     return _log_product(growth)
@@ -172,7 +201,10 @@ def _hold(free, x, logit):
 
 @njit(nogil=True, cache=True)
 def _draw(uniform, chance, units, differs, flipped):
-    """Draw units anew; numbers of those that changed go to `flipped`, and how many they are is returned."""
+    """Draw units anew; numbers of those that changed go to `flipped`, and how many they are is returned.
+
+    Two passes: the first is free of branches, so that it runs by the vector; the second looks for the few changes.
+    """
     for j in range(len(chance)):
         new = np.uint8(uniform[j] < chance[j])
         differs[j] = new ^ units[j]
@@ -182,14 +214,17 @@ def _draw(uniform, chance, units, differs, flipped):
     for w in range((len(chance) + 7) // 8):
         if words[w]:
             for j in range(w * 8, min(w * 8 + 8, len(chance))):
-                flipped[count] = j
+                flipped[count] = j  # overwritten by the next unless this one changed: no branch to mispredict
                 count += differs[j]
     return count
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
 def _add_rows(flipped, n, units, table, sums):
-    """Add the rows of units that turned on, subtract those of units that turned off; eight at a time, then one."""
+    """Add the rows of units that turned on, subtract those of units that turned off; eight at a time, then one.
+
+    Eight rows are summed in a tree before they are added: the sums are loaded and stored once for eight rows.
+    """
     width, n_eights = len(sums), n - n % 8
     for f in range(0, n_eights, 8):
         i, j, k, l = flipped[f], flipped[f + 1], flipped[f + 2], flipped[f + 3]

@@ -14,15 +14,17 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from likely.columns import Columns
 from likely.models.energy.harmonium.machine import RBMParams, hidden_logits
+from likely.models.energy.normaliser.states import lack_few_bits
 from likely.montecarlo import configurations
 
+# Unobserved bits of a row that are enumerated, however large the machine: at most 2^8 hidden layers, less work than the
+# 16 chains of a thousand temperatures that would take their place, and no error.
 MAX_HOLES = 8
 
 
 def few_holes(rows: np.ndarray, columns: Columns) -> Bool[np.ndarray, " n"]:
     """Which rows (n, d) have unobserved cells that are at most MAX_HOLES and all binary."""
-    unseen, binary = np.isnan(rows), np.array([kind == "binary" for kind in columns.kinds])
-    return (unseen.sum(axis=1) <= MAX_HOLES) & ~(unseen & ~binary[None, :]).any(axis=1)
+    return lack_few_bits(rows, columns, MAX_HOLES)
 
 
 @eqx.filter_jit
@@ -54,7 +56,7 @@ def hole_draws(
     uniform = jax.random.uniform(key, (n,), x.dtype)
 
     def of_row(row: Array, total: Array, at: Array) -> Array:
-        # scaled, so that rounding never puts a variate beyond the end, where configurations are excluded
+        # The variate is scaled by the total, so that rounding never puts it beyond the end, among excluded ones.
         chosen = jnp.searchsorted(total, uniform * total[-1], side="right")
         bits = _states(x.dtype)[jnp.minimum(chosen, len(total) - 1)]
         return jnp.broadcast_to(row, (n, len(row))).at[:, at].set(bits, mode="drop")

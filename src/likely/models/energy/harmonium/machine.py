@@ -7,6 +7,7 @@ c + Wᵀ T(x). The x² statistics of real columns have no weights: their paramet
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import equinox as eqx
@@ -16,6 +17,11 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
 from likely.columns import Columns
+from likely.runtime import float_dtype
+
+# Size of the input that a unit gets from the first weights: small beside a bias, so that learning starts near
+# independent units, and yet not 0, where all hidden units would be alike and stay so.
+INPUT_SCALE = 0.3
 
 
 class RBMParams(eqx.Module):
@@ -32,6 +38,11 @@ class RBMParams(eqx.Module):
     @property
     def n_hidden(self) -> int:
         return len(self.hidden_bias)
+
+
+def small_weights(key: Key[Array, ""], n_below: int, n_above: int) -> Float[Array, "below above"]:
+    """Weights that give a unit above an input of about INPUT_SCALE."""
+    return INPUT_SCALE / math.sqrt(n_below) * jax.random.normal(key, (n_below, n_above), float_dtype())
 
 
 def hidden_logits(params: RBMParams, statistics: Float[Array, "*n D"]) -> Float[Array, "*n k"]:

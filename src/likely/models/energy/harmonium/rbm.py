@@ -27,15 +27,16 @@ from likely.models.energy.harmonium.answers import Exact, Sampled, answers
 from likely.models.energy.harmonium.chains import start_chains
 from likely.models.energy.harmonium.enumeration import cheap_side
 from likely.models.energy.harmonium.learning import contrast, keep_scales, negative_log_prob, to_learning, to_natural
-from likely.models.energy.harmonium.machine import RBMParams, visible_natural
+from likely.models.energy.harmonium.machine import RBMParams, small_weights, visible_natural
 from likely.models.energy.normaliser.annealed import Answered
 from likely.objectives.contrastive_bipartite import ChainState, Sparsity
 from likely.runtime import float_dtype, sum_blocks
 from likely.training import train
 from likely.training.optimisers import Schedule, SteppedOptimizer
 
-_INPUT_SCALE = 0.3  # of what the first weights give a hidden unit: it starts near its bias, yet off the saddle at zero
-_HELD_OUT = 1000  # validation rows at most that learning looks at, where it does not validate by them
+# Validation rows, at most, that learning looks at where it cannot validate by them. They are kept with the compiled
+# program, and a look takes a few of them at random.
+_MOST_HELD_OUT = 1000
 
 
 class RBM(EarlyStopped, GradientTrained, Answered):
@@ -106,8 +107,7 @@ class RBM(EarlyStopped, GradientTrained, Answered):
 
     def _init(self, key, columns):
         dtype, k = float_dtype(), self.n_components
-        scale = _INPUT_SCALE / math.sqrt(columns.n_statistics)
-        weights = scale * jax.random.normal(key, (columns.n_statistics, k), dtype)
+        weights = small_weights(key, columns.n_statistics, k)
         return RBMParams(
             jnp.where(columns.is_quadratic[:, None], 0, weights),
             jnp.zeros(columns.n_statistics, dtype),
@@ -178,7 +178,7 @@ class RBM(EarlyStopped, GradientTrained, Answered):
                 f"{self.n_components} hidden units is too large to enumerate after every epoch: set patience=None, or "
                 "lower `n_components`."
             )
-        whole = valid[~np.isnan(valid).any(axis=1)][:_HELD_OUT]
+        whole = valid[~np.isnan(valid).any(axis=1)][:_MOST_HELD_OUT]
         return None, jnp.asarray(whole) if len(whole) and not np.isnan(rows).any() else None
 
     def _first_state(self, key: jax.Array, mean: jax.Array, variance: jax.Array) -> ChainState:

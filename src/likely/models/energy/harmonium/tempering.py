@@ -1,7 +1,7 @@
 """Parallel tempering of a harmonium: replicas of a chain along a path from independent columns to the machine.
 
 Desjardins and others (2010), Cho, Raiko and Ilin (2010). Replica i follows p_t(x) with t = t_i, the densities of
-`annealed.Path`: natural parameters b_t = (1 - t) base + t b, weights t W, hidden biases t c. At t = 0 columns are
+`annealing.Path`: natural parameters b_t = (1 - t) base + t b, weights t W, hidden biases t c. At t = 0 columns are
 independent, so that replica is drawn afresh in every step; neighbours swap their rows by Metropolis' rule, and what is
 found there travels up to the machine itself, t = 1. Cost: that of a Gibbs step, times the replicas.
 """

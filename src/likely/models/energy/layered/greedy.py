@@ -35,7 +35,8 @@ from likely.objectives.contrastive import (
 from likely.runtime import float_dtype, sum_blocks
 from likely.training import Batch, TrainingConfig
 
-FILLING_STEPS = 10  # of the mean field that fills unobserved cells
+# Steps up and down of the mean field that fills unobserved cells, a contraction whose change is small after a few.
+_FILLING_STEPS = 10
 
 
 class Encoder(eqx.Module):
@@ -73,7 +74,7 @@ def fill(
         return jnp.where(mask, known, columns.mean(natural))
 
     half = jnp.full((len(x), len(encoder.biases[0])), 0.5, x.dtype)
-    return lax.fori_loop(0, FILLING_STEPS, step, expected(half))
+    return lax.fori_loop(0, _FILLING_STEPS, step, expected(half))
 
 
 def draw_codes(key: Key[Array, ""], encoder: Encoder, statistics: Float[Array, "n D"]) -> Float[Array, "n k"]:
@@ -180,7 +181,7 @@ def learn_level(
         state=LevelState(hidden, *offsets, variance),
         project=partial(keep_scales, columns=level_columns) if level_columns.is_quadratic.any() else None,
     )
-    # of the copies of a chain one is kept; a sum of 1 in 2 says no more than that it may be either
+    # Of the copies of a chain one is kept; where their sum is 1 of 2, it may be either, and is drawn.
     chains = result.state.chains > jax.random.uniform(keep_key, hidden.shape, hidden.dtype) * copies[1]
     return eqx.tree_at(lambda p: p.chains, to_natural(result.module, level_columns), chains)
 
@@ -196,6 +197,15 @@ def as_encoder(params: RBMParams, copies: tuple[int, int] = (1, 1)) -> Encoder:
     """The way up of one level, with the inputs that its copies give."""
     return Encoder(
         (copies[0] * params.weights,), (params.hidden_bias,), copies[1] * params.weights, params.visible_bias
+    )
+
+
+def stacked(lower: Encoder | None, upper: Encoder) -> Encoder:
+    """The way up through both."""
+    if lower is None:
+        return upper
+    return Encoder(
+        lower.weights + upper.weights, lower.biases + upper.biases, lower.visible_weights, lower.visible_bias
     )
 
 

@@ -83,6 +83,7 @@ def layered_contrast(
         odd = run_chains(move, lambda k, h: gibbs(k, machine, h, columns), odd, n_gibbs_steps - 1)
     fantasy = draw_even(down, machine, odd, columns)
     statistics = (columns.statistics(fantasy[0]), *fantasy[1:])
+    # The odd layers are taken at their expectations given the even ones, which has less variance than drawn states.
     chain_logits = odd_inputs(machine, statistics)
     model = interleaved(statistics, tuple(jax.nn.sigmoid(a) for a in chain_logits))
     model_share = jnp.full(len(odd[0]), 1 / len(odd[0]), share.dtype)

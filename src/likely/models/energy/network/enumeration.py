@@ -17,15 +17,17 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from likely.columns import Columns
 from likely.models.energy.network.function import EnergyParams, Kind, energy
+from likely.models.energy.normaliser.states import agree, are_discrete, lack_few_bits, radices
 from likely.montecarlo import MAX_CONFIGURATIONS, configurations, draw, log_sum, n_configurations
 
-MAX_HOLES = 10  # bits of a row that are gone through: a thousand energies
+# Unobserved bits of a row that are gone through, however large the table: at most a thousand energies, less than the
+# annealed chains that would take their place (16 chains of 500 temperatures by default).
+MAX_HOLES = 10
 
 
 def enumerable(columns: Columns) -> bool:
     """Whether a table has few enough possible rows."""
-    discrete = all(kind in ("binary", "categorical") for kind in columns.kinds)
-    return discrete and n_configurations(_radices(columns)) <= MAX_CONFIGURATIONS
+    return are_discrete(columns) and n_configurations(radices(columns)) <= MAX_CONFIGURATIONS
 
 
 @eqx.filter_jit
@@ -33,9 +35,9 @@ def clamped_sums(
     params: EnergyParams, x: Float[Array, "n d"], observed: Bool[Array, "n d"], kind: Kind
 ) -> tuple[Float[Array, " n"], Float[Array, "n D"]]:
     """Log Σ exp(-E) over rows that agree with the observed cells, and E[T(x)] over them."""
-    radices = _radices(kind.columns)
-    features = lambda numbers: kind.columns.statistics(configurations(numbers, radices).astype(x.dtype))  # noqa: E731
-    value, mean = log_sum(n_configurations(radices), partial(_log_weights, params, x, observed, kind), features)
+    sizes = radices(kind.columns)
+    features = lambda numbers: kind.columns.statistics(configurations(numbers, sizes).astype(x.dtype))  # noqa: E731
+    value, mean = log_sum(n_configurations(sizes), partial(_log_weights, params, x, observed, kind), features)
     return value, _with_known(mean, x, observed, kind)
 
 
@@ -44,16 +46,15 @@ def clamped_draws(
     key: Key[Array, ""], params: EnergyParams, n: int, x: Float[Array, "rows d"], observed: Array, kind: Kind
 ) -> Float[Array, "rows n d"]:
     """n exact draws of each row given its observed cells."""
-    radices = _radices(kind.columns)
-    numbers = draw(key, n, n_configurations(radices), partial(_log_weights, params, x, observed, kind))
-    states = configurations(numbers.reshape(-1), radices).reshape(*numbers.shape, -1)
+    sizes = radices(kind.columns)
+    numbers = draw(key, n, n_configurations(sizes), partial(_log_weights, params, x, observed, kind))
+    states = configurations(numbers.reshape(-1), sizes).reshape(*numbers.shape, -1)
     return jnp.swapaxes(states, 0, 1).astype(x.dtype)
 
 
 def few_holes(rows: np.ndarray, columns: Columns) -> Bool[np.ndarray, " n"]:
     """Which rows have unobserved cells that are at most MAX_HOLES and all binary."""
-    unseen, binary = np.isnan(rows), np.array([kind == "binary" for kind in columns.kinds])
-    return (unseen.sum(axis=1) <= MAX_HOLES) & ~(unseen & ~binary[None, :]).any(axis=1)
+    return lack_few_bits(rows, columns, MAX_HOLES)
 
 
 @eqx.filter_jit
@@ -80,7 +81,7 @@ def hole_draws(
     def of_row(row: tuple[Array, Array]) -> Array:
         states, logs = _completions(params, *row, kind)
         total = jnp.cumsum(jax.nn.softmax(logs))
-        # scaled, so that rounding never puts a variate beyond the end
+        # The variate is scaled by the total, so that rounding never puts it beyond the end.
         return states[jnp.minimum(jnp.searchsorted(total, uniform * total[-1], side="right"), len(total) - 1)]
 
     return lax.map(of_row, (x, observed))
@@ -100,20 +101,14 @@ def _completions(
     places = jnp.argsort(observed, stable=True)[:m]  # unobserved cells first, then some that are not
     bits = configurations(jnp.arange(2**m, dtype=jnp.int32), (2,) * m).astype(row.dtype)
     known = observed[places]
-    excluded = (bits * known[None, :]).sum(axis=1) > 0  # an observed cell is counted once, with its bit at 0
+    excluded = (bits * known[None, :]).sum(axis=1) > 0  # Of an observed cell only bit 0 counts, once.
     states = jnp.tile(row[None, :], (2**m, 1)).at[:, places].set(jnp.where(known[None, :], row[places][None, :], bits))
     return states, jnp.where(excluded, -jnp.inf, -energy(params, states, kind))
-
-
-def _radices(columns: Columns) -> tuple[int, ...]:
-    return tuple(2 if k == "binary" else m for k, m in zip(columns.kinds, columns.n_categories, strict=True))
 
 
 def _log_weights(
     params: EnergyParams, x: Array, observed: Array, kind: Kind, numbers: Int[Array, " m"]
 ) -> Float[Array, "n m"]:
     """-E of configurations that agree with the observed cells, -inf for the others."""
-    states, seen = configurations(numbers, _radices(kind.columns)).astype(x.dtype), observed.astype(x.dtype)
-    # squared distance over the observed cells: small whole numbers, exact in floating point
-    distance = (seen * x * x).sum(axis=1)[:, None] - 2 * (seen * x) @ states.T + seen @ (states * states).T
-    return jnp.where(distance == 0, -energy(params, states, kind)[None, :], -jnp.inf)
+    states = configurations(numbers, radices(kind.columns)).astype(x.dtype)
+    return jnp.where(agree(x, observed, states), -energy(params, states, kind)[None, :], -jnp.inf)

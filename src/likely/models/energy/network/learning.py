@@ -25,8 +25,12 @@ from likely.objectives.ratio_matching import ratio_matching
 from likely.objectives.score_matching import denoising_score_matching, score_matching, sliced_score_matching
 from likely.training import Batch
 
+# Candidates for the unobserved cells of a row, of which one is chosen by its weight: each costs an energy at every use.
 CANDIDATES = 16
-TUNING_RATE = 0.05  # of the log step sizes, an update
+
+# How far the log step sizes of the chains move for an acceptance that is off by 1, per update: slow beside the noise of
+# one update's acceptance, fast beside learning.
+TUNING_RATE = 0.05
 
 OBJECTIVES = {  # and the kinds of columns that each is for; None: any
     "nce": None,

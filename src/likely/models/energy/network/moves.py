@@ -21,10 +21,23 @@ from jaxtyping import Array, Bool, Float, Key
 
 from likely.models.energy.network.function import EnergyParams, Kind, log_reference, tilt
 
+# Leapfrog steps of a move: a few carry a chain further than as many Langevin moves, each of which would forget where it
+# was heading; many would be wasted on chains that are still being annealed.
 N_LEAPFROG = 4
+
+# The acceptance that step sizes are tuned to: 0.651 is the best for Hamiltonian Monte Carlo in many dimensions (Beskos
+# and others, 2013), 0.574 for one Langevin step; the curve is flat about both.
 TARGET_ACCEPTANCE = 0.65
-_JITTER = (-1.2, 0.3)  # of the log step: long and short steps in turn, whatever the scale of a direction
-_NEVER = -1e9  # a logit; finite, so that a row without a movable cell makes no NaN
+
+# Range of the log step about the tuned one: long and short steps in turn, so that no direction whose period a step
+# happens to match is stuck; mostly shorter, since a step that is too long is refused.
+_JITTER = (-1.2, 0.3)
+
+# Log step sizes stay in this range, far beyond what any energy in standard units asks for, so that chains whose every
+# move is refused (or taken) do not tune them away.
+_LOG_STEP_LIMITS = (-7.0, 2.0)
+
+_NEVER = -1e9  # a logit that is as good as -inf, but finite, so that a row without a movable cell makes no NaN
 
 
 class Chains(NamedTuple):
@@ -194,7 +207,7 @@ def _propose_flips(variates: Variates, chains: Chains, target: Target) -> tuple[
 
 def _correct_flips(variates: Variates, chains: Chains, there: Chains, chosen: Array, target: Target) -> Array:
     sign = jnp.where(chosen, 1, -1).astype(chains.x.dtype)
-    # Σ log of the probability that each cell flips or stays, there and back; log σ(a) = -softplus(-a)
+    # Each cell flips or stays with probability σ(±a), and log σ(a) = -softplus(-a); summed there and back.
     ahead, back = (jax.nn.softplus(-sign * _flip_logits(variates, at, target)) for at in (chains, there))
     return jnp.where(target.movable(("binary",), chains.x), ahead - back, 0).sum(axis=1)
 
@@ -243,7 +256,7 @@ def tuned(
         variates = variates._replace(first=variates.second, decide=1 - variates.decide)
         chains, accepted = jump(variates, chains, target, (FLIP_MANY,))
         change = change.at[1].set(accepted.mean() - TARGET_ACCEPTANCE)
-    return chains, jnp.clip(log_steps + rate * change, -7.0, 2.0)
+    return chains, jnp.clip(log_steps + rate * change, *_LOG_STEP_LIMITS)
 
 
 def _is_count(target: Target) -> Bool[np.ndarray, " d"]:

@@ -22,7 +22,9 @@ from likely.objectives.nce import Noise, check_support, refuse_rows
 from likely.schema import Schema
 
 NAMES = ("independent", "mixture", "factor_analysis")
-_IMPOSSIBLE = math.log(2e-6)  # of a cell: models keep what they never saw at a millionth
+# A cell whose log probability under the noise is below this counts as ruled out: models that smooth keep a value that
+# they never saw at a millionth or more.
+_IMPOSSIBLE = math.log(2e-6)
 
 
 def make_noise(

@@ -181,7 +181,7 @@ def _hole_draws(key: Array, params: PairwiseParams, layout: Layout, n: int, x: A
     uniform = jax.random.uniform(key, (n,), x.dtype)
 
     def of_row(fillings: Array, cumulative: Array) -> Array:
-        # scaled, so that rounding never puts a variate beyond the end, where configurations are excluded
+        # The variate is scaled by the total, so that rounding never puts it beyond the end, among excluded ones.
         chosen = jnp.searchsorted(cumulative, uniform * cumulative[-1], side="right")
         return fillings[jnp.minimum(chosen, len(cumulative) - 1)]
 

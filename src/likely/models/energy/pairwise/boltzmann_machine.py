@@ -20,6 +20,7 @@ from likely.contract.first_look import epochs_for
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Positive, Whole, one_of
 from likely.contract.trained import GradientTrained
+from likely.models.energy.harmonium.machine import INPUT_SCALE
 from likely.models.energy.pairwise.answers import Exact, Sampled, answers
 from likely.models.energy.pairwise.learning import learn, to_centred, to_natural
 from likely.models.energy.pairwise.machine import (
@@ -38,10 +39,10 @@ from likely.runtime import float_dtype
 from likely.training import train
 from likely.training.optimisers import Optimizer, Schedule
 
-EXACT_UNITS = 16  # "auto" enumerates up to here; each unit more doubles the cost of an update
-MOST_EXACT_UNITS = 20
+# Units up to which "auto" takes the exact gradient: 2^16 states are some milliseconds an update, and each further unit
+# doubles that. Who asks for "exact" gets it up to 2^20, some tenths of a second an update.
+EXACT_UNITS, MOST_EXACT_UNITS = 16, 20
 GRAPHS = ("complete", "restricted", "semi-restricted")
-_INPUT_SCALE = 0.3  # of what the first weights give a hidden unit: it starts near its bias, yet off the saddle at zero
 
 
 class BoltzmannMachine(GradientTrained, PairwiseModel):
@@ -142,7 +143,7 @@ class BoltzmannMachine(GradientTrained, PairwiseModel):
     def _init(self, key, columns):
         n, dtype = columns.n_columns + self.n_components, float_dtype()
         hidden = jnp.arange(n) >= columns.n_columns
-        scale = _INPUT_SCALE / np.sqrt(n)
+        scale = INPUT_SCALE / np.sqrt(n)
         noise = scale * jnp.triu(jax.random.normal(key, (n, n), dtype), 1)
         weights = jnp.where(hidden[:, None] | hidden[None, :], noise + noise.T, 0)
         return PairwiseParams(weights, jnp.zeros(n, dtype), jnp.zeros((self.n_chains, n), bool))

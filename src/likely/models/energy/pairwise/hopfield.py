@@ -1,8 +1,8 @@
 """Hopfield network: patterns of ±1 stored as minima of an energy, recalled by descent; p(x) ∝ exp(-β E(x)).
 
-Hopfield (1982); storing and recall are in `associative`, the distribution in `pairwise`. Cost: storing p patterns in N
-units takes p N², recalling n probes about n N². The evidence is exact up to 21 units and for the dense memory, else an
-interval from annealed importance sampling.
+Hopfield (1982); storing and recall are in `associative_memory`, the distribution in `machine`. Cost: storing p patterns
+in N units takes p N², recalling n probes about n N². The evidence is exact up to 21 units and for the dense memory,
+else an interval from annealed importance sampling.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from likely.models.energy.pairwise.pairwise_model import PairwiseModel
 from likely.runtime import float_dtype
 from likely.schema import Column, Schema
 
-_MOST_CHAINS = 64  # patterns that chains start from, each with its mirror image, which is as probable
+# Patterns, at most, that chains start from, each with its mirror image, which is as probable: together 128 chains, as
+# many as annealing runs by default.
+_MOST_CHAINS = 64
 
 
 class Hopfield(PairwiseModel):

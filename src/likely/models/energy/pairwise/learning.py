@@ -28,8 +28,9 @@ from likely.objectives.contrastive import shares, with_gradient
 from likely.training import Batch
 
 Method = Literal["exact", "pcd", "mean_field", "pseudo_likelihood"]
-FILLING_SWEEPS = 3  # of the clamped chain that draws hidden units and holes, from a mean-field start
-MEAN_FIELD_SWEEPS = 10
+# Hidden units and holes of a row are drawn by a clamped chain that starts at a mean field, near where it should be:
+# after ten sweeps the mean field hardly changes, and a few sweeps of the chain then bring in the dependence it lacks.
+_MEAN_FIELD_SWEEPS, _FILLING_SWEEPS = 10, 3
 
 Moments = tuple[Array, Float[Array, " N"], Float[Array, "N N"]]  # log Σ exp(-E) or the like, E[s], E[s sᵀ]
 
@@ -109,17 +110,17 @@ def _completed(
     """All units of the batch's rows: hidden units and holes by mean field, or drawn by a short clamped chain."""
     x = jnp.asarray(batch.x)
     hidden = ((0, 0), (0, len(machine.bias) - layout.n_visible))
-    if batch.observed is None and not layout.coupled:  # given the row, hidden units are independent: no need to draw
+    if batch.observed is None and not layout.coupled:  # Given the row, hidden units are independent.
         states = jnp.pad(x, hidden)
         return states.at[:, layout.n_visible :].set(jax.nn.sigmoid(logits(machine, states)[:, layout.n_visible :]))
     observed = jnp.ones(x.shape, bool) if batch.observed is None else jnp.asarray(batch.observed)
     states, known = jnp.pad(x, hidden), jnp.pad(observed, hidden)
-    guess = mean_field(machine, states, known, layout, MEAN_FIELD_SWEEPS)
+    guess = mean_field(machine, states, known, layout, _MEAN_FIELD_SWEEPS)
     if way == "mean_field":
         return guess
     begin, move = jax.random.split(key)
     drawn = jnp.where(known, states, jax.random.bernoulli(begin, guess).astype(x.dtype))
-    return run_chains(move, lambda k, s: sweep(k, machine, s, layout, known), drawn, FILLING_SWEEPS)
+    return run_chains(move, lambda k, s: sweep(k, machine, s, layout, known), drawn, _FILLING_SWEEPS)
 
 
 def _descent(data: Moments, model: Moments, graph: Array, offsets: Array) -> tuple[Array, Array]:

@@ -15,10 +15,15 @@ import numpy as np
 
 from likely.contract.settings import seed_of
 
-N_RESTARTS = 256
-N_TEMPERATURES = 100
-HOTTEST, COLDEST = 0.5, 0.05  # in units of the mean distance: above nothing is decided yet, below everything is
-PENALTIES = (1.3, 1.5, 1.8, 2.2)  # in the same units; which one suits depends on the map, so the restarts share them
+# Mean-field annealing ends in one of many good tours, so the best of many short runs is taken and not one long run.
+N_RESTARTS, N_TEMPERATURES = 256, 100
+
+# Temperatures in units of the mean distance: above the first nothing is decided yet, below the last everything is.
+HOTTEST, COLDEST = 0.5, 0.05
+
+# Penalties in the same units, for two cities at one place. Too small a one is paid, too large a one drowns the
+# distances; which one suits depends on the map, so the restarts share them.
+PENALTIES = (1.3, 1.5, 1.8, 2.2)
 
 
 def hopfield_tour(distances: Any, random_state: Any = None) -> np.ndarray:

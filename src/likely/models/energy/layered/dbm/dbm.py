@@ -22,7 +22,7 @@ from likely.contract.settings import Count, Positive, Several, Sizes
 from likely.models.energy.harmonium.answers import Exact, Sampled, answers
 from likely.models.energy.harmonium.learning import keep_scales, to_learning, to_natural
 from likely.models.energy.harmonium.rbm import moments
-from likely.models.energy.layered import machine as layered
+from likely.models.energy.layered import machine
 from likely.models.energy.layered.dbm.start import beginning, pretrained
 from likely.models.energy.layered.layered_model import LayeredModel
 from likely.models.energy.layered.learning import LayeredState, layered_contrast
@@ -31,7 +31,9 @@ from likely.models.energy.layered.stages import Stages, check_layers, steps_rate
 from likely.models.energy.normaliser.log_sum import evidence_of_bounds, evidence_of_sums
 from likely.runtime import by_blocks
 
-_SETTLED = 30  # steps of mean field where nothing is learned any more
+# Steps of mean field behind evidence and codes, where each row is asked for once and not in every update: three times
+# those of learning by default. The bound rises with every step, so stopping early costs a little of it and no truth.
+_MEAN_FIELD_STEPS = 30
 
 
 class DBM(LayeredModel):
@@ -114,6 +116,14 @@ class DBM(LayeredModel):
             centring=self.centring,
             n_gibbs_steps=self.n_gibbs_steps,
         )
+        chains = tuple(c.astype(mean.dtype) for c in params.chains)
+        params = self._learned(train_key, stages, params, rows, LayeredState(chains, offsets, variance), rate)
+        self.history_ = stages.history
+        return params
+
+    def _learned(self, key, stages, params, rows, state, rate) -> LayeredParams:
+        """All layers together, from where the pretraining left them."""
+        columns = self.columns_
         result = stages.train(
             to_learning(cast(Any, params), columns),
             partial(
@@ -125,12 +135,11 @@ class DBM(LayeredModel):
             ),
             rows,
             config=self._training(n_epochs=self.n_epochs, learning_rate=rate),
-            key=train_key,
-            state=LayeredState(tuple(c.astype(mean.dtype) for c in params.chains), offsets, variance),
+            key=key,
+            state=state,
             project=partial(keep_scales, columns=columns) if columns.is_quadratic.any() else None,
             label="DBM",
         )
-        self.history_ = stages.history
         chains = tuple(c.astype(bool) for c in result.state.chains)
         return eqx.tree_at(lambda p: p.chains, to_natural(result.module, columns), chains)
 
@@ -142,8 +151,8 @@ class DBM(LayeredModel):
     # --------------------------------------------------------------------- evidence
     def _answers(self) -> Exact | Sampled:
         """What the machine answers as a harmonium between the even layers and the odd ones."""
-        machine, extended = layered.bipartite(self.params_, self.columns_)
-        return answers(machine, extended, self._ais_settings())
+        view, extended = machine.bipartite(self.params_, self.columns_)
+        return answers(view, extended, self._ais_settings())
 
     def _evidence(self, rows, key):
         answers, log_z = self._answers(), self.log_partition()
@@ -167,7 +176,7 @@ class DBM(LayeredModel):
     def _condition(self, rows, key):
         answers, d = self._answers(), self.columns_.n_columns
         parts = answers.condition(key, self._extended(rows))
-        own, _ = layered.places(self.columns_, answers.columns)
+        own, _ = machine.places(self.columns_, answers.columns)
         return ConditionalParts(
             parts.mean[:, own], lambda key, n: np.asarray(parts.sample(key, n))[..., :d], parts.method
         )
@@ -186,22 +195,22 @@ class DBM(LayeredModel):
 @eqx.filter_jit
 def _row_bounds(key, params, x, observed, columns, n_importance):
     """Lower bounds of log Σ exp(-E) of rows (n,), and their replicates (n, r), or None where nothing is random."""
-    _, logits = layered.mean_field(params, x, observed, columns, _SETTLED)
+    _, logits = machine.mean_field(params, x, observed, columns, _MEAN_FIELD_STEPS)
     if n_importance is None:
-        return layered.bound(params, x, observed, columns, logits), None
-    weighted = layered.importance_bound(key, params, x, observed, columns, logits, n_importance)
+        return machine.bound(params, x, observed, columns, logits), None
+    weighted = machine.importance_bound(key, params, x, observed, columns, logits, n_importance)
     return weighted.log_mean, weighted.replicates
 
 
 @eqx.filter_jit
 def _codes(params, x, observed, columns):
     """Means of the top layer, and of T(x) given those of the lowest."""
-    even, logits = layered.mean_field(params, x, observed, columns, _SETTLED)
+    even, logits = machine.mean_field(params, x, observed, columns, _MEAN_FIELD_STEPS)
     odd = tuple(jax.nn.sigmoid(a) for a in logits)
     top = odd[-1] if params.n_layers % 2 == 1 else even[-1]
-    return top, columns.mean(layered.even_inputs(params, odd)[0])
+    return top, columns.mean(machine.even_inputs(params, odd)[0])
 
 
 @eqx.filter_jit
 def _from_top(params, top, columns):
-    return layered.from_top(params, top, columns, _SETTLED)
+    return machine.from_top(params, top, columns, _MEAN_FIELD_STEPS)

@@ -8,7 +8,6 @@ bias the mean of its two biases.
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 from typing import Any
 
@@ -19,17 +18,10 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from likely.columns import Columns
-from likely.models.energy.harmonium.machine import RBMParams
-from likely.models.energy.layered.greedy import Encoder, as_encoder, bits, code_moments, learn_level
+from likely.models.energy.harmonium.machine import RBMParams, small_weights
+from likely.models.energy.layered.greedy import as_encoder, bits, code_moments, learn_level, stacked
 from likely.models.energy.layered.machine import LayeredParams
 from likely.runtime import float_dtype
-
-INPUT_SCALE = 0.3  # of what the first weights give a unit: it starts near its bias, yet off the saddle at zero
-
-
-def small_weights(key: Key[Array, ""], n_below: int, n_above: int) -> Array:
-    """Weights that give a unit above an input of about INPUT_SCALE."""
-    return INPUT_SCALE / math.sqrt(n_below) * jax.random.normal(key, (n_below, n_above), float_dtype())
 
 
 def beginning(key: Key[Array, ""], columns: Columns, layers: tuple[int, ...], n_chains: int) -> LayeredParams:
@@ -109,15 +101,6 @@ def _doubled(key, stages, params, rows, *, columns, moments, **how) -> LayeredPa
         encoder = stacked(encoder, as_encoder(level, copies))
         levels.append(level)
     return composed(levels, params)
-
-
-def stacked(lower: Encoder | None, upper: Encoder) -> Encoder:
-    """The way up through both."""
-    if lower is None:
-        return upper
-    return Encoder(
-        lower.weights + upper.weights, lower.biases + upper.biases, lower.visible_weights, lower.visible_bias
-    )
 
 
 def composed(levels: list[RBMParams], params: LayeredParams) -> LayeredParams:

@@ -17,10 +17,9 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from likely.columns import Columns
-from likely.models.energy.harmonium.machine import RBMParams, hidden_logits
-from likely.models.energy.layered.dbm.start import small_weights, stacked
+from likely.models.energy.harmonium.machine import RBMParams, hidden_logits, small_weights
 from likely.models.energy.layered.dbn.network import DBNParams
-from likely.models.energy.layered.greedy import as_encoder, bits, code_moments, learn_level
+from likely.models.energy.layered.greedy import as_encoder, bits, code_moments, learn_level, stacked
 from likely.runtime import float_dtype
 
 
