@@ -36,10 +36,16 @@ def same_noise(key, chains, target):
     return energy_moves.jump(variates, chains, target, (energy_moves.FLIP_MANY,))[0]
 
 
+def check_several_energies(kernel, seed):
+    """Some energies are so flat that a wrong move does little: about one in six lets one of these bugs pass."""
+    for number in range(6):
+        check_leaves_unchanged(kernel, BINARY, 6 * seed + number)
+
+
 @pytest.mark.parametrize("kernel", [uncorrected, hot, same_noise])
 def test_wrong_moves_are_caught(kernel, x64, global_random_seed):
     with pytest.raises(AssertionError):
-        check_leaves_unchanged(kernel, BINARY, global_random_seed)
+        check_several_energies(kernel, global_random_seed)
 
 
 def test_a_log_sum_that_is_off_is_caught(x64, global_random_seed):

@@ -120,6 +120,7 @@ def draw(key: Key[Array, ""], n: int, total: int, log_weight: LogWeight) -> Int[
         numbers, logs = _block(i, total, log_weight)
         weights = jnp.exp(logs - log_total[:, None])
         cumulative = below[:, None] + jnp.cumsum(weights, axis=1)
+        # Each variate belongs to the first configuration whose cumulative weight exceeds it, in this block or a later.
         place = jax.vmap(lambda row: jnp.searchsorted(row, uniform, side="right"), out_axes=1)(cumulative)
         inside = (found < 0) & (place < len(numbers))
         found = jnp.where(inside, numbers[jnp.minimum(place, len(numbers) - 1)], found)

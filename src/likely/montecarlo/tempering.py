@@ -95,6 +95,7 @@ def swapped(key: Key[Array, ""], state: Tempered, log_density: LogDensityAt, lad
     with_next = jnp.concatenate([trades, none])  # replica r trades with r + 1
     with_last = jnp.concatenate([none, trades])
     numbers = jnp.arange(len(ladder))[:, None]
+    # Pairs of one turn do not overlap, so a replica trades with one neighbour at most.
     source = numbers + with_next.astype(numbers.dtype) - with_last.astype(numbers.dtype)
     replicas = jax.tree.map(lambda a: a[source, jnp.arange(a.shape[1])[None, :]], state.replicas)
     accepted = state.accepted + chance.mean(axis=1).astype(state.accepted.dtype)

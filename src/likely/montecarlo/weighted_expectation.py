@@ -109,7 +109,7 @@ def _largest_k(log_weights: np.ndarray, values: np.ndarray) -> float:
 
 
 def _smooth(log_weights: np.ndarray) -> Any:
-    # draws of weight zero are in no tail, and ArviZ takes finite numbers only
+    # Draws of weight zero are in no tail, and ArviZ takes finite numbers only.
     finite = log_weights[np.isfinite(log_weights)]
     floor = finite.max() - 700
     return _arviz().psislw(np.maximum(log_weights, floor))

@@ -121,6 +121,7 @@ def _log_weights(key: Key[Array, ""], path: Path, cells: Float[Array, "n d"], st
         logs = log_weights(seed, cells, stops, weights, visible_bias, hidden_bias, base, free)
         return logs.astype(np.float32)
 
+    # A callback out of the compiled program; rows that are mapped over come one after the other, each with all threads.
     params, shape = path.params, jax.ShapeDtypeStruct(cells.shape[:1], cells.dtype)
     free = jnp.ones(len(path.x), bool) if path.observed is None else ~path.observed
     machine = (params.weights, params.visible_bias, params.hidden_bias, path.base)

@@ -36,6 +36,7 @@ def whole_machine(
     chains = params.chains.astype(params.weights.dtype)
     path = Path(params, marginals(params, columns), jnp.zeros(columns.n_columns, params.weights.dtype), None, columns)
     forward = forward_log_sums(ahead, path, settings.n_chains, settings.n_temperatures)
+    # The reverse must start as samples of the machine: the training chains have long followed it, and go on from there.
     begun = columns.sample(start, visible_natural(params, chains[jnp.arange(settings.n_chains) % len(chains)]))
     begun = settled(settle, path, begun, settings.n_sweeps)
     return forward, reverse_log_sums(back, path, begun, settings.n_temperatures)
@@ -59,7 +60,8 @@ def rows_with_holes(
         begun = settled(settle, path, path.start(start, N_REPLICATES), settings.n_sweeps)
         return forward, reverse_log_sums(back, path, begun, settings.n_temperatures)
 
-    return lax.map(one, (x, observed))  # one after the other: the same program, so the same bits, for every row
+    # One after the other, by one program, so that a row has the same bits whatever rows come with it.
+    return lax.map(one, (x, observed))
 
 
 @eqx.filter_jit

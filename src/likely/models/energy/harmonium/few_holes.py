@@ -77,7 +77,8 @@ def _log_weights(
     logits = hidden_logits(params, statistics)[:, None, :] + jnp.einsum("sm,nmk->nsk", states, weights)
     known = statistics @ params.visible_bias + columns.log_base(x, observed)
     logs = known[:, None] + bias @ states.T + jax.nn.softplus(logits).sum(axis=-1)
-    excluded = (~there).astype(x.dtype) @ states.T > 0  # a hole that is not there stays at 0
+    # A row with fewer holes than MAX_HOLES has padding in their place, which stays at 0: each state counts once.
+    excluded = (~there).astype(x.dtype) @ states.T > 0
     return jnp.where(excluded, -jnp.inf, logs), logits
 
 

@@ -49,6 +49,7 @@ def tempered_step(
     statistics = columns.statistics(x)
     logits = hidden_logits(machine, statistics)
     linear = statistics @ (machine.visible_bias - base)
+    # The hidden units are summed out of the ratio, so that rows alone are swapped and h is drawn after.
     source = _swapped(swap, log_ratios(at, linear, logits), parity)
     x = jnp.take_along_axis(x, source[:, -1:, None], axis=1)[:, 0]
     logits = jnp.take_along_axis(logits, source[:, :, None], axis=1)
@@ -79,6 +80,7 @@ def _swapped(key: Array, log_ratio: Float[Array, "c pairs"], parity: Array | int
     offered = (jnp.arange(pairs) % 2 == parity)[None, :]
     uniform = jax.random.uniform(key, log_ratio.shape, log_ratio.dtype)
     accepted: Bool[Array, "c pairs"] = offered & (jnp.log(uniform) < log_ratio)
+    # Pairs of one parity do not overlap, so a replica takes over from one neighbour at most.
     none = jnp.zeros((c, 1), bool)
     upwards, downwards = jnp.concatenate([accepted, none], axis=1), jnp.concatenate([none, accepted], axis=1)
     return jnp.arange(pairs + 1)[None, :] + upwards.astype(int) - downwards.astype(int)

@@ -113,6 +113,7 @@ def mean_field(
     def step(_: Any, logits: Layers) -> Layers:
         return odd_inputs(params, even_means(tuple(jax.nn.sigmoid(a) for a in logits)), drive)
 
+    # T(x) W1 does not change while x is complete, so `drive` spares the largest product in every step.
     start = _upwards(params, known, mask, columns)
     logits = lax.fori_loop(0, n_steps, step, start)
     return even_means(tuple(jax.nn.sigmoid(a) for a in logits)), logits
@@ -153,7 +154,7 @@ def bound(
     means = tuple(jax.nn.sigmoid(a) for a in logits)
     value = _summed_out(params, x, observed, columns, means)
     for mean, logit in zip(means, logits, strict=True):
-        # entropy of Bernoulli(σ(a)) is softplus(a) - a σ(a)
+        # The entropy of Bernoulli(σ(a)) is softplus(a) - a σ(a).
         value = value + (jax.nn.softplus(logit) - logit * mean).sum(axis=-1)
     return value
 
@@ -198,6 +199,7 @@ def bipartite(params: LayeredParams, columns: Columns) -> tuple[RBMParams, Colum
     own, added = places(columns, extended)
     dtype = params.visible_bias.dtype
     blocks = []
+    # Row i of blocks is the even layer 2i, column j the odd layer 2j + 1; only neighbours have weights.
     for i, n in enumerate([len(params.visible_bias), *even]):
         line = [jnp.zeros((n, len(c)), dtype) for c in params.hidden_biases[::2]]
         if i > 0:
@@ -205,6 +207,7 @@ def bipartite(params: LayeredParams, columns: Columns) -> tuple[RBMParams, Colum
         if 2 * i < params.n_layers:
             line[i] = params.weights[2 * i]
         blocks.append(line)
+    # Columns sorts statistics by kind, so that the bits of x stand beside the added ones.
     order = np.argsort(np.concatenate([own, added]))
     bias = jnp.concatenate([params.visible_bias, *params.hidden_biases[1::2]])
     return (

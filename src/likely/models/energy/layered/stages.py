@@ -34,7 +34,8 @@ class Stages:
         self.n_stages, self.number = n_stages, 0
         self.history: dict[str, list[float]] = {}
         if self.checkpoint is not None and self.resume is None:
-            for number in range(1, n_stages):  # of an older fit
+            # Files of an older fit must not be taken for finished stages of this one.
+            for number in range(1, n_stages):
                 _finished(Path(self.checkpoint.path), number).unlink(missing_ok=True)
 
     def train(
@@ -70,7 +71,7 @@ class Stages:
     def _take(self, path: Path) -> Path | None:
         """The path once: the stages after it have no file yet."""
         self.resume = None
-        # a run may have ended between two stages, when none was being written
+        # A run may have ended between two stages, when no file was being written.
         return path if path.exists() or self.number == 1 else None
 
     def _remember(self, history: dict[str, list[float]]) -> None:

@@ -100,6 +100,7 @@ def log_sums(
     places = jnp.concatenate([up, jnp.ones(settings.n_sweeps, cells.dtype), up[::-1]])
 
     def record(notes: tuple[Array, Array], now: Chains, here: Array, there: Array) -> tuple[Array, Array]:
+        # log p_there / p_here = (there - here) g: steps up the path are the forward run, steps down the reverse one.
         change = there - here
         return notes[0] + jnp.maximum(change, 0) * now.tilt, notes[1] + jnp.minimum(change, 0) * now.tilt
 

@@ -225,11 +225,13 @@ def _propose_step(variates: Variates, chains: Chains, target: Target) -> tuple[A
     n_categories = jnp.asarray(columns.n_categories, x.dtype)[None, :]
     other = 1 + jnp.floor(variates.second * jnp.maximum(n_categories - 1, 1))  # 1 .. K-1
     away = 2 * variates.second - 1
-    far = jnp.ceil(-jnp.log(jnp.abs(away)) * _deviations(target)[None, :])  # geometric, with a sign
+    # Up or down by a geometric number, about a deviation of ρ on average: the way back is as likely as the way there.
+    far = jnp.ceil(-jnp.log(jnp.abs(away)) * _deviations(target)[None, :])
     jumped = x + jnp.where(away < 0, -far, far)
     is_count = jnp.asarray(_is_count(target))[None, :]
     rows = jnp.where(chosen, jnp.where(is_count, jumped, jnp.mod(x + other, n_categories)), x)
-    possible = ((rows >= 0) & jnp.isfinite(rows) | ~chosen).all(axis=1)  # below 0 is no proposal: the chain stays
+    # A count below 0 is no proposal, and the chain stays, as Metropolis and Hastings would have it stay.
+    possible = ((rows >= 0) & jnp.isfinite(rows) | ~chosen).all(axis=1)
     return jnp.where(possible[:, None], rows, x), chosen
 
 

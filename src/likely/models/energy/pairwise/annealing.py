@@ -54,6 +54,7 @@ class Path(NamedTuple):
 
     def log_ratio(self, states: Float[Array, "n N"], before: Array, after: Array) -> Float[Array, " n"]:
         """Log of p_after / p_before of the kept units, unit by unit so that float32 subtracts small numbers."""
+        # With the summed units at 0, what is left is the kept units' own part and the inputs to the summed ones.
         kept = states.at[:, self.layout.summed].set(0)
         base = jnp.where(self.known, 0, self.base)
         change = PairwiseParams(self.params.weights, self.params.bias - base, self.params.chains)
@@ -103,7 +104,8 @@ def clamped_rows(
         path = Path(params, base_logits(params), *row, layout)
         return _both_ways(move, path, settings._replace(n_chains=N_REPLICATES), path.start(start, N_REPLICATES))
 
-    return lax.map(one, (x, known))  # one after the other: the same program, so the same bits, for every row
+    # One after the other, by one program, so that a row has the same bits whatever rows come with it.
+    return lax.map(one, (x, known))
 
 
 def _both_ways(key: Array, path: Path, settings: Settings, begun: Array) -> tuple[Array, Array]:

@@ -198,6 +198,7 @@ def _fillings(params: PairwiseParams, layout: Layout, x: Array, observed: Array)
     fill = lambda row, at: jnp.broadcast_to(row, (len(states), len(row))).at[:, at].set(states, mode="drop")  # noqa: E731
     rows = jax.vmap(fill)(x, places)
     value, hidden = enumeration.hidden_sum(params, layout, rows.reshape(-1, x.shape[1]))
-    excluded = (~there).astype(x.dtype) @ states.T > 0  # a hole that is not there stays at 0
+    # A row with fewer holes than MAX_HOLES has padding in their place, which stays at 0: each state counts once.
+    excluded = (~there).astype(x.dtype) @ states.T > 0
     logs = jnp.where(excluded, -jnp.inf, value.reshape(len(x), -1))
     return rows, logs, hidden.reshape(*logs.shape, -1)

@@ -83,7 +83,7 @@ class Hopfield(PairwiseModel):
             self.fit((rows + 1) / 2)
         finally:
             self.schema = given
-        # to the rest of the contract these are binary columns whose two values are -1 and 1
+        # To the rest of the contract these are binary columns whose two values are -1 and 1.
         self.schema_ = replace(schema, columns=tuple(Column(c.name, "binary", (-1, 1)) for c in schema.columns))
         return self
 
@@ -131,7 +131,7 @@ class Hopfield(PairwiseModel):
             return DenseParams(jnp.asarray(np.nan_to_num(patterns), float_dtype()))
         rule = associative_memory.hebb if self.rule == "hebb" else associative_memory.pseudo_inverse
         some = rows[:_MOST_CHAINS]
-        # NumPy's generator: JAX's would compile for every number of patterns
+        # NumPy's generator is used, since JAX's would compile for every number of patterns.
         some = np.where(np.isnan(some), np.random.default_rng(self.seed_).integers(0, 2, some.shape), some)
         return _params(rule(patterns), np.zeros(rows.shape[1]), np.vstack([some, 1 - some]) > 0)
 

@@ -89,6 +89,8 @@ def data_moments(machine: PairwiseParams, batch: Batch, layout: Layout) -> Momen
     x, share, n = jnp.asarray(batch.x), shares(batch), len(machine.bias)
     hidden = ((0, 0), (0, n - layout.n_visible))
     if batch.observed is None and not layout.coupled:
+        # Hidden units are independent given a complete row, so that products of means are means of products, but for
+        # a unit with itself; the diagonal is never used, as W has none.
         value, expected = enumeration.hidden_sum(machine, layout, x)
         means = jnp.concatenate([x, expected], axis=1)
         return share @ value, share @ means, (means * share[:, None]).T @ means

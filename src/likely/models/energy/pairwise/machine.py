@@ -138,6 +138,7 @@ def _visit(
     """Groups of units one after the other, each replaced by change(group, its inputs from all others)."""
 
     def step(group: Array, states: Array) -> Array:
+        # Groups are padded with numbers beyond the last unit: reads there give 0, writes are dropped.
         units = layout.groups[group]
         inputs = states @ params.weights.at[:, units].get(mode="fill", fill_value=0)
         new = change(group, inputs + params.bias.at[units].get(mode="fill", fill_value=0)[None, :])
@@ -155,7 +156,8 @@ def make_layout(graph: Bool[np.ndarray, "N N"], n_visible: int) -> Layout:
     return _make_layout(np.packbits(graph).tobytes(), len(graph), n_visible)
 
 
-@lru_cache(maxsize=16)  # a large graph takes seconds; every question to a model needs its layout
+# A large graph takes seconds, and every question to a model needs its layout.
+@lru_cache(maxsize=16)
 def _make_layout(bits: bytes, n_units: int, n_visible: int) -> Layout:
     cells = np.unpackbits(np.frombuffer(bits, np.uint8), count=n_units**2)
     graph = cells.reshape(n_units, n_units).astype(bool)

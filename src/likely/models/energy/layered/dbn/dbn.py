@@ -188,7 +188,7 @@ class DBN(LayeredModel):
         return np.moveaxis(by_blocks(draws, rows, size=16), 1, 0)
 
     def _resampled(self, key: jax.Array, n: int, noise_key: jax.Array, rows: np.ndarray, log_weights: np.ndarray):
-        # rows and draws in one list, in blocks of one shape: one program, whatever their numbers
+        # Rows and draws go in one list and in blocks of one shape, so that one program serves any number of them.
         whose = np.arange(-(-n * len(rows) // BLOCK_ROWS) * BLOCK_ROWS) % len(rows)
         draws = []
         for number, part in enumerate(whose.reshape(-1, BLOCK_ROWS)):

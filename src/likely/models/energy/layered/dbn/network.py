@@ -156,7 +156,7 @@ def exact_draws(
     choose, emit = jax.random.split(key)
     numbers = draw(choose, n, 2 ** sum(params.sizes), partial(_log_weights, params, x, observed, columns))
     first = _states(params, numbers.reshape(-1))[0].reshape(*numbers.shape, -1)
-    # one key for all rows: a row's noise is its own whatever rows it comes with
+    # One key for all rows, so that what a row draws does not depend on the rows beside it.
     return jax.vmap(lambda h: columns.sample(emit, natural_below(params, 0, h)), in_axes=1, out_axes=1)(first)
 
 

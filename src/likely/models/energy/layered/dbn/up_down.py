@@ -104,7 +104,7 @@ def _in_units(params: DBNParams, state: TuningState, columns: Columns) -> DBNPar
         return params
     rate = 1 / jnp.maximum(state.variance, 1)
     weights = jnp.where(columns.is_quadratic, 0, rate)
-    # the gradient in log s is that in -1/(2s²) over s²; times s⁴ the step is in units of its spread
+    # The gradient in log s is that in -1/(2s²) over s²; times s⁴ the step is in units of the statistic's spread.
     bias = jnp.where(columns.is_quadratic, jnp.exp(4 * lax.stop_gradient(params.down_biases[0])), rate)
     places = lambda p: (p.down[0], p.up[0], p.down_biases[0])  # noqa: E731
     scaled = [
