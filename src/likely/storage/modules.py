@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from likely.schema import Schema
+from likely.storage import registry
 from likely.storage.files import FileError
 
 
@@ -80,6 +81,9 @@ def save_value(name: str, value: Any) -> Any:
         return value
     if isinstance(value, np.random.RandomState):
         return None  # the seed drawn from it is saved as seed_
+    if registry.is_ours(value):  # an estimator to be fitted, as a setting of another
+        parameters = {k: save_value(k, v) for k, v in value.get_params(deep=False).items()}
+        return {"estimator": {"class": type(value).__name__, "parameters": parameters}}
     raise TypeError(
         f"cannot save {name}={value!r}: a model file holds numbers, strings and schemas, never code. "
         "Use a named option in place of an object."
@@ -94,6 +98,9 @@ def restore_value(value: Any) -> Any:
         (tag, content), *_ = value.items()
         if tag == "schema":
             return Schema.from_json(content)
+        if tag == "estimator":
+            settings = {k: restore_value(v) for k, v in content["parameters"].items()}
+            return registry.model_class(content["class"])(**settings)
         if tag == "array":
             return np.array(content)
         if tag == "tuple":
