@@ -19,9 +19,10 @@ from likely.contract.conditional import Conditional, ConditionalParts
 from likely.contract.effort import check_budget, evidence_within, warn_if_wide
 from likely.contract.estimator import FitRun, check_count, offered
 from likely.contract.evidence import Evidence, fingerprint
-from likely.contract.settings import Unchecked, seed_of
+from likely.contract.settings import seed_of
 from likely.contract.table_estimator import TableEstimator
 from likely.runtime import float_dtype
+from likely.schema import Schema
 
 
 class Model(DensityMixin, TableEstimator):
@@ -35,7 +36,7 @@ class Model(DensityMixin, TableEstimator):
     """
 
     _: KW_ONLY
-    schema: Unchecked = None
+    schema: Schema | None = None
 
     _effort: ClassVar[str | None] = None  # the hyper-parameter that more work on an evidence means, "n_temperatures"
 

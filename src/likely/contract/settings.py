@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, Literal, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
@@ -33,7 +33,7 @@ NonNegative = Annotated[float, Interval(Real, 0, None, closed="left")]
 Share = Annotated[float, Interval(Real, 0, 1, closed="neither")]  # strictly between none and all
 Fraction = Annotated[float, Interval(Real, 0, 1, closed="left")]  # a share that may be 0
 Decay = Annotated[float, Interval(Real, 0, 1, closed="right")]  # a share that may be 1
-Sizes = Annotated[Any, tuple, list]  # of layers; which numbers it may hold is checked where they are read
+Sizes = Annotated[Sequence[int], tuple, list]  # of layers; what it holds is checked in `fit`, by `are_sizes`
 RandomState = Annotated[Any, "random_state"]  # a seed, a NumPy generator of the old kind, or None
 Unchecked = Annotated[Any, "no_validation"]  # checked by the code that reads it
 
@@ -81,7 +81,8 @@ def _allowed(hint: Any) -> Any:
     if origin is Annotated:
         return "no_validation" if "no_validation" in parts[1:] else list(parts[1:])
     if origin in (Union, types.UnionType):
-        return [allowed for part in parts for allowed in _allowed(part)]
+        alternatives = [_allowed(part) for part in parts]
+        return "no_validation" if "no_validation" in alternatives else [one for some in alternatives for one in some]
     if origin is Literal:
         return [StrOptions(set(parts)) if all(isinstance(p, str) for p in parts) else Options(object, set(parts))]
     if hint is type(None):
@@ -112,6 +113,11 @@ def _own_first(cls: type) -> inspect.Signature:
 def settings_of(cls: type) -> dict[str, Any]:
     """The names of a class's settings with their defaults, in order."""
     return {field.name: field.default for field in dataclasses.fields(cls)}
+
+
+def are_sizes(values: Iterable[Any]) -> bool:
+    """Whether all are whole numbers of at least 1; True is a number for Python, and no size."""
+    return all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 1 for n in values)
 
 
 def seed_of(random_state: Any) -> int:

@@ -140,6 +140,8 @@ class RBMClassifier(ClassifierMixin, TableEstimator):
     def fit(self, X: Any, y: Any) -> RBMClassifier:
         """Learn p(x, y), then tune p(y | x) if asked for; NaN cells of X are unobserved."""
         self._validate_params()
+        if self.machine is not None:
+            self.machine._validate_params()
         X, codes = self._checked(X, reset=True), self._codes(y)
         if len(codes) != len(X):
             raise ValueError(f"X has {len(X)} rows and y {len(codes)} labels: they must be as many.")

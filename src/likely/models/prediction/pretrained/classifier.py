@@ -32,7 +32,6 @@ from likely.contract.settings import (
     Positive,
     Share,
     Sizes,
-    Unchecked,
     one_of,
     seed_of,
 )
@@ -44,6 +43,7 @@ from likely.models.prediction.pretrained.inputs import Table, columns_of
 from likely.models.prediction.pretrained.network import Encoder, Network, first_encoder, first_top
 from likely.models.prediction.pretrained.pretraining import KINDS, Recipe, Stack, check_layers, encode, learn_layers
 from likely.runtime import by_blocks
+from likely.schema import Schema
 from likely.training import train
 from likely.training.optimisers import Optimizer, Schedule
 
@@ -109,7 +109,7 @@ class PretrainedClassifier(ClassifierMixin, TransformerMixin, Trained, TableEsti
     patience: Count | None = None
     validation_fraction: Share = 0.1
     as_probabilities: bool = False
-    schema: Unchecked = None
+    schema: Schema | None = None
 
     # -------------------------------------------------------------------------- learning
     def fit(self, X: Any, y: Any, *, valid: Any = None) -> PretrainedClassifier:
