@@ -22,8 +22,9 @@ from numbers import Integral, Real
 from typing import Annotated, Any, ClassVar, Literal, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, Options, StrOptions
+
+from likely.contract.scikit_learn import BaseEstimator
 
 Count = Annotated[int, Interval(Integral, 1, None, closed="left")]
 Whole = Annotated[int, Interval(Integral, 0, None, closed="left")]  # a count that may be 0

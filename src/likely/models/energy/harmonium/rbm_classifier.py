@@ -16,11 +16,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from likely.columns import Columns
+from likely.contract.scikit_learn import ClassifierMixin
 from likely.contract.settings import NonNegative, Positive, Whole
 from likely.contract.table_estimator import TableEstimator
 from likely.models.energy.harmonium.answers import Exact

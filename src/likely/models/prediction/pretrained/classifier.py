@@ -17,13 +17,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.base import ClassifierMixin, TransformerMixin
 from sklearn.utils import TransformerTags
 from sklearn.utils.validation import check_is_fitted
 
 from likely.columns import Columns
 from likely.contract.estimator import Arrays
 from likely.contract.labels import UNKNOWN, known_codes, read_labels
+from likely.contract.scikit_learn import ClassifierMixin, TransformerMixin
 from likely.contract.settings import (
     Count,
     Decay,
