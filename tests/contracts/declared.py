@@ -5,13 +5,16 @@ from __future__ import annotations
 import inspect
 import json
 import re
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
+import pytest
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import make_constraint
+from sklearn.utils._param_validation import InvalidParameterError, make_constraint
 
 import likely
+from likely.contract.settings import Sizes
 
 SIGNATURES = Path(__file__).with_name("signatures.json")
 
@@ -74,3 +77,55 @@ def wrong_values(allowed: list[Any]) -> list[Any]:
 def descriptions(allowed: list[Any]) -> list[str]:
     """What an error says is allowed."""
     return [str(make_constraint(constraint)) for constraint in allowed]
+
+
+def open_settings(cls: type) -> set[str]:
+    """Settings whose type lets through what only `fit` can judge, but for sizes of layers."""
+    hints = get_type_hints(cls, include_extras=True)
+    return {field.name for field in fields(cls) if _is_open(hints[field.name])}
+
+
+def _is_open(hint: Any) -> bool:
+    if get_origin(hint) is Annotated:
+        return bool({"no_validation", "array-like"} & {part for part in get_args(hint)[1:] if isinstance(part, str)})
+    return hint in (tuple, list) or any(_is_open(part) for part in get_args(hint))
+
+
+def sized_settings(cls: type) -> set[str]:
+    """Settings that are sizes of layers."""
+    hints = get_type_hints(cls, include_extras=True)
+    return {field.name for field in fields(cls) if hints[field.name] == Sizes}
+
+
+# ------------------------------------------------------------------ what must hold
+def check_signature(cls: type, recorded: list[str]) -> None:
+    """Names, defaults and what may be given by place are as recorded; the order of what is given by name is free."""
+    place = recorded.index("*") + 1
+    assert signature_of(cls) == [*recorded[:place], *sorted(recorded[place:])]
+
+
+def check_docstring(cls: type) -> None:
+    """Each setting is explained once, and nothing else is."""
+    assert sorted(documented_names(cls)) == sorted(inspect.signature(cls).parameters)
+
+
+def check_is_declared(cls: type) -> None:
+    """Constructor and constraints are made from the fields, by `Declared`."""
+    assert not re.search(r"def __init__\(|_parameter_constraints\b", inspect.getsource(cls)), cls
+    assert set(cls._parameter_constraints) == {field.name for field in fields(cls)}
+
+
+def check_refused(cls: type, *arguments: Any) -> None:
+    """Wrong values are refused in `fit` by an error that names the setting, what was given, and all that is allowed."""
+    for setting, allowed in cls._parameter_constraints.items():
+        if allowed == "no_validation":
+            continue
+        wrong = wrong_values(allowed)
+        assert len(wrong) >= 3, setting
+        for value in wrong:
+            with pytest.raises(InvalidParameterError) as caught:
+                cls(**{setting: value}).fit(*arguments)
+            said = str(caught.value)
+            assert said.startswith(f"The {setting!r} parameter of {cls.__name__} must be ")
+            assert said.endswith(f"Got {value!r} instead.")
+            assert all(description in said for description in descriptions(allowed))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from dataclasses import fields
-from typing import Annotated, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
@@ -14,17 +12,19 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import InvalidParameterError
 
 import likely
-from likely.contract.settings import Declared, Sizes
+from likely.contract.settings import Declared
 from likely.storage import registry
 from likely.training import train
 from tests.contracts.declared import (
     Strange,
-    descriptions,
-    documented_names,
+    check_docstring,
+    check_is_declared,
+    check_refused,
+    check_signature,
+    open_settings,
     public_estimators,
     recorded_signatures,
-    signature_of,
-    wrong_values,
+    sized_settings,
 )
 from tests.contracts.table import SMALL, binary_rows
 
@@ -41,8 +41,7 @@ def test_every_estimator_is_recorded():
 
 @EACH
 def test_signature_is_the_recorded_one(name):
-    *positional, star = RECORDED[name][: RECORDED[name].index("*") + 1]
-    assert signature_of(ESTIMATORS[name]) == [*positional, star, *sorted(RECORDED[name][len(positional) + 1 :])]
+    check_signature(ESTIMATORS[name], RECORDED[name])
 
 
 @EACH
@@ -65,40 +64,22 @@ def test_parameters_are_got_set_and_cloned(name):
 
 
 def test_no_class_writes_its_constructor_or_constraints():
-    """They are made from the fields, in `Declared`, and nowhere else."""
     bases = {base for cls in ESTIMATORS.values() for base in cls.__mro__ if issubclass(base, Declared)}
     for cls in bases - {Declared}:
-        body = inspect.getsource(cls)
-        assert not re.search(r"def __init__\(|_parameter_constraints\b", body), cls
-        assert set(cls._parameter_constraints) == {field.name for field in fields(cls)}
+        check_is_declared(cls)
 
 
 # ------------------------------------------------------------------ docstrings
 @EACH
 def test_the_docstring_explains_each_setting_once(name):
-    documented = documented_names(ESTIMATORS[name])
-    assert sorted(documented) == sorted(inspect.signature(ESTIMATORS[name]).parameters)
+    check_docstring(ESTIMATORS[name])
 
 
 # ------------------------------------------------------------------ wrong values
-def checked_by_scikit_learn(name: str) -> dict[str, list]:
-    return {k: v for k, v in ESTIMATORS[name]._parameter_constraints.items() if v != "no_validation"}
-
-
 @EACH
 def test_each_wrong_value_is_refused_before_the_data_are_looked_at(name):
-    """The error names the setting, what was given, and all that is allowed; what is fitted would not bear a look."""
-    cls = ESTIMATORS[name]
-    for setting, allowed in checked_by_scikit_learn(name).items():
-        wrong = wrong_values(allowed)
-        assert len(wrong) >= 3, setting
-        for value in wrong:
-            with pytest.raises(InvalidParameterError) as caught:
-                cls(**{setting: value}).fit(*arguments(name, object()))
-            said = str(caught.value)
-            assert said.startswith(f"The {setting!r} parameter of {name} must be ")
-            assert said.endswith(f"Got {value!r} instead.")
-            assert all(description in said for description in descriptions(allowed))
+    """What is fitted would not bear a look."""
+    check_refused(ESTIMATORS[name], *arguments(name, object()))
 
 
 def arguments(name: str, X: object = None) -> tuple:
@@ -124,24 +105,11 @@ WRONG: dict[tuple[str, str], tuple[tuple, str]] = {
 }
 
 
-def _hints(name: str) -> dict[str, object]:
-    hints = get_type_hints(ESTIMATORS[name], include_extras=True)
-    return {field.name: hints[field.name] for field in fields(ESTIMATORS[name])}
-
-
-def _is_open(hint: object) -> bool:
-    """Whether a type lets through what only `fit` can judge."""
-    if get_origin(hint) is Annotated:
-        return bool({"no_validation", "array-like"} & {part for part in get_args(hint)[1:] if isinstance(part, str)})
-    return hint in (tuple, list) or any(_is_open(part) for part in get_args(hint))
-
-
 def test_every_setting_that_only_fit_can_judge_has_wrong_values():
-    judged = {(name, setting) for name in ESTIMATORS for setting, hint in _hints(name).items() if _is_open(hint)}
-    assert judged == set(WRONG)
+    assert {(name, setting) for name, cls in ESTIMATORS.items() for setting in open_settings(cls)} == set(WRONG)
 
 
-SIZED = [(name, setting) for name in ESTIMATORS for setting, hint in _hints(name).items() if hint == Sizes]
+SIZED = [(name, setting) for name, cls in ESTIMATORS.items() for setting in sorted(sized_settings(cls))]
 
 
 @pytest.fixture

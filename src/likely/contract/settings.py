@@ -66,23 +66,24 @@ def constraints(cls: type) -> dict[str, Any]:
     >>> class Small(Declared):
     ...     size: Count = 3
     ...     rate: Positive | None = None
-    ...     rule: Literal["hebb", "storkey"] = "hebb"
+    ...     rule: Literal["hebb"] = "hebb"
     >>> {name: [str(c) for c in allowed] for name, allowed in Small._parameter_constraints.items()}
     {'size': ['an int in the range [1, inf)'],
      'rate': ['a float in the range (0.0, inf)', 'None'],
-     'rule': ["a str among {'hebb', 'storkey'}"]}
+     'rule': ["a str among {'hebb'}"]}
     """
     hints = get_type_hints(cls, include_extras=True)
-    return {field.name: _allowed(hints[field.name]) for field in dataclasses.fields(cls)}
+    names = [field.name for field in dataclasses.fields(cls)]
+    return {name: _allowed(hints[name], f"{cls.__name__}.{name}") for name in names}
 
 
-def _allowed(hint: Any) -> Any:
-    """The constraints of one type: a list of alternatives, or "no_validation"."""
+def _allowed(hint: Any, place: str) -> Any:
+    """The constraints of one type: a list of alternatives, or "no_validation". `place` is for the error."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return "no_validation" if "no_validation" in parts[1:] else list(parts[1:])
     if origin in (Union, types.UnionType):
-        alternatives = [_allowed(part) for part in parts]
+        alternatives = [_allowed(part, place) for part in parts]
         return "no_validation" if "no_validation" in alternatives else [one for some in alternatives for one in some]
     if origin is Literal:
         return [StrOptions(set(parts)) if all(isinstance(p, str) for p in parts) else Options(object, set(parts))]
@@ -92,9 +93,12 @@ def _allowed(hint: Any) -> Any:
         return ["boolean"]
     if hint is Callable or origin is Callable:
         return [callable]
-    if isinstance(hint, type):
+    if isinstance(hint, type) and hint is not Any:
         return [hint]
-    raise TypeError(f"{hint!r} is no type of a setting: use one of likely.contract.settings, a Literal or a class.")
+    raise TypeError(
+        f"{place} is declared as {hint!r}, which is no type of a setting: use one of likely.contract.settings, bool, "
+        "a Literal, a class, or several of these with | between."
+    )
 
 
 def _own_first(cls: type) -> inspect.Signature:
@@ -103,11 +107,11 @@ def _own_first(cls: type) -> inspect.Signature:
     A dataclass has the fields of its bases first, which would put `random_state` before `objective`. Only the order of
     what is given by name changes.
     """
-    rank = {name: i for i, base in enumerate(reversed(cls.__mro__)) for name in vars(base).get("__annotations__", ())}
+    declared = [name for base in cls.__mro__ for name in vars(base).get("__annotations__", ())]
     signature = inspect.signature(vars(cls)["__init__"])
     own, *parameters = signature.parameters.values()
     positional = [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
-    named = sorted((p for p in parameters if p.kind is p.KEYWORD_ONLY), key=lambda p: -rank[p.name])
+    named = sorted((p for p in parameters if p.kind is p.KEYWORD_ONLY), key=lambda p: declared.index(p.name))
     return signature.replace(parameters=[own, *positional, *named])
 
 
