@@ -29,7 +29,9 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as real impor
     from likely.contract.evidence import Evidence as Evidence
     from likely.contract.evidence import IncomparableError as IncomparableError
     from likely.contract.model import Model as Model
+    from likely.contract.predictor import Predictor as Predictor
     from likely.contract.sequence_model import SequenceModel as SequenceModel
+    from likely.contract.sequence_predictor import SequencePredictor as SequencePredictor
     from likely.datasets import Corpus as Corpus
     from likely.datasets import DataError as DataError
     from likely.information.two_sample import classifier_test as classifier_test
@@ -74,6 +76,7 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as real impor
         SemiSupervisedVAE as SemiSupervisedVAE,
     )
     from likely.models.latent.variational.vae import VAE as VAE
+    from likely.models.prediction.joint import JointPredictor as JointPredictor
     from likely.models.prediction.pretrained.classifier import PretrainedClassifier as PretrainedClassifier
     from likely.models.prediction.pretrained.pretraining import Stack as Stack
     from likely.models.prediction.pretrained.pretraining import pretrain as pretrain
@@ -97,6 +100,8 @@ _HOMES = {
     "IncomparableError": "likely.contract.evidence",
     "FileError": "likely.storage.files",
     "Model": "likely.contract.model",
+    "Predictor": "likely.contract.predictor",
+    "SequencePredictor": "likely.contract.sequence_predictor",
     "Estimator": "likely.contract.estimator",
     "load": "likely.contract.estimator",
     "Conditional": "likely.contract.conditional",
