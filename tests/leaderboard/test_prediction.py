@@ -33,7 +33,7 @@ def by_class():
 
 
 def test_classes_are_ranked_by_evidence_with_accuracy_beside(by_class):
-    assert [entry.name for entry in by_class.ranked][-1] == "JointPredictor(model=Independent)" or by_class.ranked
+    assert len(by_class.ranked) == 2
     best, last = by_class.ranked
     assert best.score > 0.8 > last.score
     assert best.evidence.kind == "exact"
@@ -80,13 +80,13 @@ def test_what_cannot_be_predicted_is_refused():
         likely.compare(None, table().drop("kind"), target="label")
     with pytest.raises(ValueError, match="predicts no column"):
         likely.compare(["gan"], table(), target="kind")
-    with pytest.raises(TypeError, match="must be a likely.Predictor"):
+    with pytest.raises(TypeError, match=r"must be a likely\.Predictor"):
         likely.compare([object()], table(), target="kind")
+    text = likely.datasets.TextDataset(*[likely.Corpus(["a b"])] * 3, "lines")
     with pytest.raises(ValueError, match="is text, which has no column"):
-        text = likely.datasets.TextDataset(*[likely.Corpus(["a b"])] * 3, "lines")
         likely.compare(None, text, target="kind")
+    rows = table(60).with_columns(kind=pl.when(pl.int_range(60) < 0).then(pl.col("kind")))
     with pytest.raises(ValueError, match="no test row"):
-        rows = table(60).with_columns(kind=pl.when(pl.int_range(60) < 0).then(pl.col("kind")))
         likely.compare(["mixture"], rows, target="kind")
 
 
