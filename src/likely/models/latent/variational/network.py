@@ -9,6 +9,7 @@ from typing import Any, cast
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from likely.columns import Columns
@@ -26,6 +27,18 @@ from likely.nets import (
     n_locations,
 )
 from likely.runtime import float_dtype
+
+
+def layer_sizes(name: str, sizes: Any) -> tuple[int, ...]:
+    """Hyper-parameter `name` as sizes of layers.
+
+    >>> layer_sizes("hidden", (8, 0))
+    Traceback (most recent call last):
+    ValueError: `hidden` must hold sizes of layers, whole numbers of at least 1, got (8, 0).
+    """
+    if not all(isinstance(size, int | np.integer) and not isinstance(size, bool) and size >= 1 for size in sizes):
+        raise ValueError(f"`{name}` must hold sizes of layers, whole numbers of at least 1, got {sizes!r}.")
+    return tuple(int(size) for size in sizes)
 
 
 class VAEParams(eqx.Module):
@@ -51,7 +64,7 @@ class VAEParams(eqx.Module):
 
     def recognise(self, x: Float[Array, "n d"], observed: Bool[Array, "n d"] | None) -> Float[Array, "n a"]:
         """What the recognition network answers."""
-        # centred, so that the 0 of an unobserved cell says "as usual"
+        # Centred, so that the 0 of an unobserved cell says "as usual".
         features = encoder_features(self.columns, x, observed, jax.lax.stop_gradient(self.offset))
         shift = None
         if observed is not None and self.holes is not None:

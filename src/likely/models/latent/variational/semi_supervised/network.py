@@ -84,7 +84,7 @@ def label_probabilities(module: LabelledParams, x: Array, observed: Array | None
 
 @eqx.filter_jit
 def weigh_labels(key: Array, module: LabelledParams, x: Array, observed: Array | None, **options: Any) -> Any:
-    """As `vae_inference.weighed`, summed over labels, and the parts for draws.
+    """As `variational.importance.weighed`, summed over labels, and the parts for draws.
 
     Returns
     -------
