@@ -140,7 +140,8 @@ def generator_loss(scores: Float[Array, " n"], share: Float[Array, " n"], loss: 
 
 def squared_slopes(critic: Critic, features: Float[Array, "n L"]) -> Float[Array, " n"]:
     """‖∇f‖² at each row."""
-    slopes = jax.grad(lambda rows: critic(rows).sum())(features)  # rows do not influence each other
+    # Rows do not meet in a critic, so the gradient of their sum is that of each.
+    slopes = jax.grad(lambda rows: critic(rows).sum())(features)
     return (slopes**2).sum(axis=1)
 
 

@@ -92,7 +92,7 @@ def first_params(
     encoder: MLP | ImageEncoder
     decoder: MLP | ImageDecoder
     if channels:
-        assert image_shape is not None  # checked by the model
+        assert image_shape is not None  # The model has checked it.
         encoder = ImageEncoder(there, image_shape, n_latent, channels=channels, **options)  # type: ignore[arg-type]
         decoder = ImageDecoder(back, n_latent, image_shape, channels=channels, **options)  # type: ignore[arg-type]
     else:

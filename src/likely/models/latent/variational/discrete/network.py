@@ -94,7 +94,7 @@ class DiscreteAutoencoder(eqx.Module):
 
     def lower_logits(self, upper: Array) -> Array:
         """Logits of the lower units given the upper ones."""
-        assert self.upper is not None  # for the type checker
+        assert self.upper is not None  # The type checker cannot know.
         out = self.upper(_flat(upper, self.prior.ndim))
         return out.reshape(*out.shape[:-1], self.n_lower, *self.prior.shape[1:])
 
