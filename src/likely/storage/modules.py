@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from likely.schema import Schema
+from likely.storage import registry
 from likely.storage.files import FileError
 
 
@@ -92,6 +93,11 @@ _CODECS = {
         lambda value: isinstance(value, np.ndarray) and value.dtype.kind in "biuf",
         lambda array, save: array.tolist(),
         np.array,
+    ),
+    "estimator": _Codec(  # to be fitted, as a setting of another
+        registry.is_ours,
+        lambda model, save: {"class": type(model).__name__, "settings": save(model.get_params(deep=False))},
+        lambda content: registry.model_class(content["class"])(**restore_value(content["settings"])),
     ),
 }
 
