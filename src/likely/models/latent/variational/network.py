@@ -9,10 +9,10 @@ from typing import Any, cast
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from likely.columns import Columns
+from likely.contract.settings import are_sizes
 from likely.models.latent.variational.column_means import StartingPoint
 from likely.models.latent.variational.posteriors import FAMILIES, Diagonal
 from likely.models.latent.variational.priors import MixtureOf, StandardNormal
@@ -36,7 +36,7 @@ def layer_sizes(name: str, sizes: Any) -> tuple[int, ...]:
     Traceback (most recent call last):
     ValueError: `hidden` must hold sizes of layers, whole numbers of at least 1, got (8, 0).
     """
-    if not all(isinstance(size, int | np.integer) and not isinstance(size, bool) and size >= 1 for size in sizes):
+    if not are_sizes(sizes):
         raise ValueError(f"`{name}` must hold sizes of layers, whole numbers of at least 1, got {sizes!r}.")
     return tuple(int(size) for size in sizes)
 
