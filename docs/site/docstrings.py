@@ -2,7 +2,7 @@
 
 Classes of `Declared`, of Equinox and named tuples get their constructor from annotated fields, at run time; griffe
 knows this of dataclasses only. And in NumPy's style a type stands where the house, whose signatures have the types,
-writes what a parameter is.
+writes what a parameter is, of several at once if need be.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from griffe import Attribute, Class, Expr, Extension, Function, Object, Parameter, ParameterKind, Parameters
+from griffe import Attribute, Class, Expr, ExprCall, Extension, Function, Object, Parameter, ParameterKind, Parameters
 
 FROM_FIELDS = {"likely.contract.settings.Declared", "equinox.Module", "typing.NamedTuple"}
 HEADING = re.compile(r"^([A-Z][\w ]+)\n-{3,}\n", re.MULTILINE)
-ITEM = re.compile(r"^(\*{0,2}\w[\w.]*(?:, \*{0,2}\w[\w.]*)*) : ", re.MULTILINE)
+NAMES = r"\*{0,2}\w[\w.]*(?:,\s+\*{0,2}\w[\w.]*)*"
+ITEM = re.compile(rf"^({NAMES}) : ", re.MULTILINE)
 NEXT_ITEM = re.compile(r"(?<=[.;]) (?=\w+_(?:, \w+_)* : )")  # the second and third on a line
-ITEMISED = ("Parameters", "Attributes", "Raises", "Warns")
 
 
 class HouseStyle(Extension):
@@ -35,42 +35,27 @@ class HouseStyle(Extension):
 
 
 def rewritten(text: str) -> str:
-    """A docstring in which descriptions stand below names, and whatever griffe has no section for comes before those."""
+    """A docstring as Markdown, but for its examples, which griffe's parser takes last."""
     before, *rest = HEADING.split(text)
-    prose, sections = [before.strip()], []
+    prose, examples = ["\n\n".join(map(_listed, before.strip().split("\n\n")))], ""
     for title, body in zip(rest[::2], rest[1::2], strict=True):
-        if title in ITEMISED:
-            items, *more = _parted(body)
-            sections.append((title, _described(items)))
-            prose += more
-        elif title == "Returns":
-            is_typed = re.match(r"\S.*\n +\S", body)
-            sections.append((title, body if is_typed else ":\n    " + body.strip().replace("\n", "\n    ")))
-        elif title == "Examples":
-            sections.append((title, body))
+        if title == "Examples":
+            examples = f"Examples\n--------\n{body.rstrip()}"
         else:
-            prose.append(f"**{title}**\n\n{_listed(body)}")
-    return "\n\n".join([*prose, *(f"{title}\n{'-' * len(title)}\n{body.rstrip()}" for title, body in sections)])
-
-
-def _parted(body: str) -> list[str]:
-    """The paragraphs of items as one, then the paragraphs that follow them."""
-    paragraphs = body.strip().split("\n\n")
-    n_items = sum(bool(ITEM.match(paragraph)) for paragraph in paragraphs)
-    return ["\n".join(paragraphs[:n_items]), *paragraphs[n_items:]]
-
-
-def _described(items: str) -> str:
-    """`name : what it is` as a name with a description below, each on lines of its own."""
-    return ITEM.sub(r"\1\n    ", NEXT_ITEM.sub("\n", items))
+            prose.append(f"**{title}**\n\n{_listed(body.strip())}")
+    return "\n\n".join([*prose, examples]).strip()
 
 
 def _listed(body: str) -> str:
-    """Items as a list in Markdown; other text as it is."""
-    if not ITEM.match(body):
-        return body.strip()
-    marked = ITEM.sub(r"\n- `\1`: ", NEXT_ITEM.sub("\n", body))
-    return "\n".join(re.sub(r"\n +", " ", item) for item in marked.strip().split("\n\n"))
+    """The first paragraphs as a list if they are items, the others as they are."""
+    paragraphs = body.split("\n\n")
+    n_items = next((i for i, text in enumerate(paragraphs) if not ITEM.match(text)), len(paragraphs))
+    lines = NEXT_ITEM.sub("\n", "\n".join(paragraphs[:n_items]))
+    return "\n\n".join([ITEM.sub(lambda item: f"- {_code(item[1])}: ", lines), *paragraphs[n_items:]])
+
+
+def _code(names: str) -> str:
+    return ", ".join(f"`{name.strip()}`" for name in names.split(","))
 
 
 def _classes(parent: Any) -> Any:
@@ -113,8 +98,16 @@ def _fields(cls: Class) -> list[Parameter]:
         if isinstance(member.annotation, Expr) and member.annotation.canonical_path == "dataclasses.KW_ONLY":
             kind = ParameterKind.keyword_only
         elif not _is_of_the_class(member) and not member.name.startswith("_"):
-            fields.append(Parameter(member.name, annotation=member.annotation, kind=kind, default=member.value))
+            fields.append(Parameter(member.name, annotation=member.annotation, kind=kind, default=_default(member)))
     return fields
+
+
+def _default(member: Attribute) -> Any:
+    """The value that stands there, or the `default` of a field with options."""
+    if not isinstance(member.value, ExprCall) or not str(member.value.function).endswith("field"):
+        return member.value
+    options = {argument.name: argument.value for argument in member.value.arguments if hasattr(argument, "name")}
+    return options.get("default")
 
 
 def _is_of_the_class(member: Attribute) -> bool:

@@ -34,6 +34,7 @@ LOADED = re.compile(
     r"""|@import\s+(?:url\()?["']?(?:https?:)?//[^\s"')]+""",
     re.IGNORECASE,
 )
+ACRONYMS = {"ais", "dbm", "em", "gan", "nce", "ntm", "rbm", "vae"}
 log = logging.getLogger("mkdocs.hooks.likely")
 
 
@@ -85,7 +86,7 @@ def gallery() -> str:
         spoken = [f"[{_title(text)}]({page})" for page, text in texts.items() if f"images/{name}.png)" in text]
         said = (ast.get_docstring(ast.parse(code)) or "").split("\n\n")[0]
         parts += [
-            f"## {name.replace('_', ' ').capitalize()}\n",
+            f"## {_heading(name)}\n",
             f"{said}{' See ' + ' and '.join(spoken) + '.' if spoken else ''}\n",
             f"![{name}](images/{name}.png){{ loading=lazy }}\n",
             f'??? abstract "docs/gallery/{script.name}"\n\n    ``` python\n{_indented(code)}\n    ```\n',
@@ -95,6 +96,11 @@ def gallery() -> str:
 
 def _title(text: str) -> str:
     return text.partition("\n")[0].removeprefix("# ").partition(":")[0]
+
+
+def _heading(name: str) -> str:
+    first, *rest = (word.upper() if word in ACRONYMS else word for word in name.split("_"))
+    return " ".join([first[0].upper() + first[1:], *rest])
 
 
 def _indented(code: str) -> str:

@@ -16,7 +16,7 @@ import likely
 
 SOURCE = Path(likely.__file__).resolve().parent.parent
 TITLES = {"contract": "The contract", "montecarlo": "Monte Carlo", "schema": "Schema", "storage": "Files"}
-FIRST = ("contract", "models", "leaderboard", "schema", "datasets")  # what users ask for, before what models are made of
+FIRST = ("contract", "models", "leaderboard", "schema", "datasets")  # then what models are made of
 
 
 class Name(NamedTuple):
@@ -48,13 +48,13 @@ def public_names() -> list[Name]:
 
 
 def package_names(package: str) -> list[Name]:
-    """What a package offers: `__all__`, or without it whatever its modules define."""
+    """What a package offers: `__all__`, or without it the functions and classes of its modules."""
     for node in tree(package).body:
         if isinstance(node, ast.Assign) and definition(node) == "__all__":
             return [Name(f"{package}.{name}", home_of(package, name)) for name in ast.literal_eval(node.value)]
     modules = [f"{package}.{path.stem}" for path in sorted(file_of(package).parent.glob("[!_]*.py"))]
-    defined = [f"{module}.{name}" for module in modules for name in map(definition, tree(module).body) if name]
-    return [Name(name, name) for name in defined if not name.rpartition(".")[2].startswith("_")]
+    defined = [(m, node) for m in modules for node in tree(m).body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    return [Name(*[f"{module}.{node.name}"] * 2) for module, node in defined if not node.name.startswith("_")]
 
 
 def home_of(module: str, name: str) -> str:
@@ -76,8 +76,9 @@ def docstring(home: str) -> str:
     if isinstance(node, ast.ClassDef | ast.FunctionDef):
         return ast.get_docstring(node) or ""
     below = body[place + 1] if place + 1 < len(body) else None
-    is_text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
-    return below.value.value if is_text else ""  # type: ignore[union-attr]
+    if not isinstance(below, ast.Expr) or not isinstance(below.value, ast.Constant):
+        return ""
+    return below.value.value if isinstance(below.value.value, str) else ""
 
 
 def pages() -> dict[str, str]:
@@ -99,15 +100,16 @@ def title_of(room: str) -> str:
 
 def _page(room: str, names: list[Name]) -> str:
     about = ast.get_docstring(tree(f"likely.{room.replace('-', '.')}")) or ""
-    blocks = [
-        f"::: {name.home}\n    options:\n      heading: {name.public}\n      toc_label: {name.public.rpartition('.')[2]}\n"
-        for name in names
-    ]
+    options = "    options:\n      heading: {}\n      toc_label: {}\n"
+    blocks = [f"::: {name.home}\n" + options.format(name.public, name.public.rpartition(".")[2]) for name in names]
     return "\n".join([f"# {title_of(room)}\n", about.split("\n\n")[0] + "\n", *blocks])
 
 
 def _overview(rooms: dict[str, list[Name]]) -> str:
-    parts = ["# Reference\n\nEvery public name. What `likely` itself has is imported when it is first used.\n"]
+    parts = [
+        "# Reference\n\nEvery public name. What `likely` itself has is imported when it is first used. Types such as\n"
+        "`Count`, `Positive` and `Share` in the signature of a model say which values a setting may have.\n"
+    ]
     for room, names in rooms.items():
         rows = "".join(f"| {name.anchor} | {_summary(name.home)} |\n" for name in names)
         parts.append(f"## [{title_of(room)}]({room}.md)\n\n| name | |\n|---|---|\n{rows}")
