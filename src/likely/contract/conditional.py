@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from likely.contract.notebook import show_conditional
+
 if TYPE_CHECKING:
     from likely.contract.model import Model
 
@@ -93,6 +95,9 @@ class Conditional:
     def sample(self, n: int = 1, random_state: int | None = None) -> list[Any]:
         """N completed copies of the rows, each a draw of all unobserved cells together."""
         return [self._filled_user(draw) for draw in self._draws(n, random_state)]
+
+    def _repr_html_(self) -> str:
+        return show_conditional(self.rows, self.mean(), self.std())
 
     def _draws(self, n: int, random_state: int | None) -> np.ndarray:
         key = self.model._key("condition", random_state)
