@@ -27,6 +27,8 @@ _HOMES = {
     "IncomparableError": "likely.contract.evidence",
     "FileError": "likely.storage.files",
     "Model": "likely.contract.model",
+    "Predictor": "likely.contract.predictor",
+    "SequencePredictor": "likely.contract.sequence_predictor",
     "Estimator": "likely.contract.estimator",
     "load": "likely.contract.estimator",
     "Conditional": "likely.contract.conditional",

@@ -96,6 +96,17 @@ def test_a_model_of_text_shows_its_vocabulary():
     assert "evidence unavailable: " in text_of(backoff._repr_html_())
 
 
+def test_a_predictor_shows_its_target():
+    labels = np.array(["<i>", "b"] * 3)
+    model = likely.JointPredictor(likely.Mixture(2), random_state=0).fit(ROWS, labels)
+    shown = text_of(model._repr_html_())
+    assert "target y: 2 classes" in shown
+    assert "evidence of y given each row" in shown
+    html = model.condition(ROWS)._repr_html_()
+    assert cells(html)[0] == ["row", "y"]
+    assert len(cells(html)) == 1 + len(ROWS)
+
+
 def test_showing_computes_nothing(mixture, monkeypatch):
     for hook in ("_fit", "_evidence", "_sample", "_condition", "_encode"):
         monkeypatch.setattr(likely.Mixture, hook, None)
@@ -209,7 +220,7 @@ def test_a_conditional_without_holes_says_so(mixture):
 
 def test_a_large_conditional_is_cut():
     holes = np.full((40, 30), np.nan)
-    html = notebook.show_conditional(holes, np.zeros((40, 30)), np.ones((40, 30)))
+    html = notebook.show_conditional(holes, np.zeros((40, 30)), np.ones((40, 30)), [f"x{i}" for i in range(30)])
     assert len(cells(html)) == 1 + 8
     assert "and 32 more rows and 18 more columns" in text_of(html)
 

@@ -38,6 +38,8 @@ class FitRun:
     checkpoint: Any = None
     resume: Any = None
     labels: Any = None  # `y` as it was given, of models of p(x) that learn from labels too
+    table: Any = None  # X as it was given, of predictors that hand it on to a model,
+    valid_table: Any = None  # and (X, y) of the validation rows
 
 
 class offered:
@@ -122,11 +124,21 @@ def load(path: Any) -> Any:
     """
     arrays, meta = read_arrays(path)
     try:
-        return registry.model_class(meta["class"])._from_file(arrays, meta)
+        return from_file(arrays, meta)
     except FileError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FileError(f"{path} does not describe a model of this version of likely: {error}") from error
+
+
+def to_file(estimator: Estimator) -> tuple[Arrays, dict[str, Any]]:
+    """A fitted estimator as named arrays and a JSON description, to be written, or kept inside another's."""
+    return estimator._to_file()
+
+
+def from_file(arrays: Arrays, meta: dict[str, Any]) -> Any:
+    """The estimator that `to_file` described, of a class of this library."""
+    return registry.model_class(meta["class"])._from_file(arrays, meta)
 
 
 def under(prefix: str, arrays: Arrays) -> Arrays:

@@ -7,7 +7,8 @@ matrix in standard units with NaN for unobserved cells. Its public methods are f
 from __future__ import annotations
 
 import abc
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import jax
@@ -15,7 +16,8 @@ import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from likely.contract.conditional import Conditional, ConditionalParts
+from likely.columns import Columns
+from likely.contract.conditional import Conditional, ConditionalParts, TableUnits
 from likely.contract.effort import check_budget, evidence_within, warn_if_wide
 from likely.contract.estimator import FitRun, check_count, offered
 from likely.contract.evidence import Evidence, fingerprint
@@ -118,7 +120,10 @@ class Model(DensityMixin, TableEstimator):
     def condition(self, X: Any) -> Conditional:
         """The distribution of the NaN cells of each row given the others."""
         encoded, rows = self._rows(X)
-        return Conditional(self, encoded, self._condition(rows, self._key("condition")))
+        units = TableUnits(self.schema_, self.columns_, self.scaling_)
+        return Conditional(
+            units, encoded, self._condition(rows, self._key("condition")), partial(self._key, "condition")
+        )
 
     @offered("_condition")
     def impute(self, X: Any) -> Any:
@@ -183,4 +188,32 @@ class Model(DensityMixin, TableEstimator):
         return tags
 
 
-__all__ = ["ConditionalParts", "FitRun", "Model"]
+@dataclass(frozen=True)
+class InStandardUnits:
+    """A model as the estimators that are built on it ask it: in standard units, with no reading and no writing back."""
+
+    model: Model
+
+    def key(self, stream: str) -> jax.Array:
+        """The randomness that the model has for a use of it."""
+        return self.model._key(stream)
+
+    def rows(self, encoded: np.ndarray) -> np.ndarray:
+        """Encoded rows in the model's units."""
+        return self.model._standard(encoded)
+
+    def fit(self, rows: np.ndarray, columns: Columns, key: jax.Array) -> Any:
+        """Parameters learned from rows that no schema describes, such as codes that are probabilities."""
+        self.model.columns_ = columns
+        return self.model._fit(rows, key, FitRun())
+
+    def evidence(self, rows: np.ndarray) -> Evidence:
+        """The evidence of rows, less units, measure and fingerprint."""
+        return self.model._evidence(rows, self.key("evidence"))
+
+    def condition(self, rows: np.ndarray) -> ConditionalParts:
+        """What is unobserved in rows."""
+        return self.model._condition(rows, self.key("condition"))
+
+
+__all__ = ["ConditionalParts", "FitRun", "InStandardUnits", "Model"]

@@ -77,7 +77,7 @@ def show_evidence(evidence: Evidence) -> str:
     return f"<p><b>Evidence</b></p>{table([], figures)}{histogram(evidence.values)}"
 
 
-def show_conditional(rows: np.ndarray, mean: Any, std: np.ndarray) -> str:
+def show_conditional(rows: np.ndarray, mean: Any, std: np.ndarray, names: Sequence[str]) -> str:
     """A conditional: the first rows that have unobserved cells, those filled by their expected value ± deviation.
 
     Parameters
@@ -85,8 +85,9 @@ def show_conditional(rows: np.ndarray, mean: Any, std: np.ndarray) -> str:
     rows : (n_rows, d) encoded, NaN = unobserved.
     mean : the completed rows, an array or a data frame.
     std : (n_rows, d) deviations; NaN where there is none.
+    names : of the columns.
     """
-    names, cells = _columns_of(mean)
+    cells = _columns_of(mean)
     unobserved = np.isnan(rows)
     places = np.flatnonzero(unobserved.any(axis=0))
     numbers = np.flatnonzero(unobserved.any(axis=1))
@@ -165,6 +166,10 @@ def _learned(estimator: Any) -> list[tuple[str, str]]:
     if schema is not None:
         kinds = Counter(schema.kinds)
         facts.append(("columns", ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())))
+    target = getattr(estimator, "target_", None)
+    if target is not None:
+        what = f"{len(target.classes):,} classes" if target.classes is not None else ", ".join(target.schema.kinds)
+        facts.append(("target", f"{target.name}: {what}"))
     vocabulary = getattr(estimator, "vocabulary_", None)
     if vocabulary is not None:
         facts.append(("vocabulary", f"{len(vocabulary):,} tokens"))
@@ -189,17 +194,19 @@ def _evidence_of(estimator: Any) -> str:
     reason = estimator._no_evidence  # a property of some: it may depend on settings
     if reason:
         return f"unavailable: {reason}"
-    return "of each row, with its kind and error" if hasattr(estimator, "evidence") else "none of rows alone"
+    if not hasattr(estimator, "evidence"):
+        return "of targets given inputs, by `log_prob`" if hasattr(estimator, "log_prob") else "none"
+    return "of y given each row" if hasattr(estimator, "target_") else "of each row"
 
 
-def _columns_of(completed: Any) -> tuple[list[str], list[Any]]:
-    """Names and cells of the columns of an array or a data frame."""
+def _columns_of(completed: Any) -> list[Any]:
+    """The cells of each column of an array or a data frame."""
     if isinstance(completed, np.ndarray):
-        return [f"x{place}" for place in range(completed.shape[1])], list(completed.T)
+        return list(completed.T)
     import narwhals as nw
 
     frame = nw.from_native(completed, eager_only=True)
-    return list(frame.columns), [frame[name].to_list() for name in frame.columns]
+    return [frame[name].to_list() for name in frame.columns]
 
 
 def _cell(value: Any, deviation: float, is_filled: bool) -> str:

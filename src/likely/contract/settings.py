@@ -65,11 +65,11 @@ def constraints(cls: type) -> dict[str, Any]:
     >>> class Small(Declared):
     ...     size: Count = 3
     ...     rate: Positive | None = None
-    ...     rule: Literal["hebb", "storkey"] = "hebb"
+    ...     rule: Literal["hebb"] = "hebb"
     >>> {name: [str(c) for c in allowed] for name, allowed in Small._parameter_constraints.items()}
     {'size': ['an int in the range [1, inf)'],
      'rate': ['a float in the range (0.0, inf)', 'None'],
-     'rule': ["a str among {'hebb', 'storkey'}"]}
+     'rule': ["a str among {'hebb'}"]}
     """
     hints = get_type_hints(cls, include_extras=True)
     return {field.name: _allowed(hints[field.name]) for field in dataclasses.fields(cls)}

@@ -23,10 +23,11 @@ from likely.leaderboard.wording import (
 
 if TYPE_CHECKING:
     from rich.console import Group
+    from rich.table import Table
 
-WIDTH = 100
+WIDTH = 100  # characters, in which a table is written where there is no terminal to ask
 HEADINGS = ("#", "model", "log p, nats/row", "at least", "bits/dim", "difference to the best", "fit", "params")
-_WORDS = ("model", "log p, nats/row", "difference to the best")
+_IN_WORDS = ("model", "log p, nats/row", "difference to the best")
 
 
 def headings(board: Leaderboard) -> tuple[str, ...]:
@@ -57,37 +58,53 @@ def _gap(entry: Entry, digits: int) -> str:
 
 def as_rich(board: Leaderboard, width: int = WIDTH) -> Group:
     """The table, the ones apart, and the legend, for a Rich console; columns that do not fit `width` are left out."""
-    from rich import box
     from rich.console import Group
-    from rich.padding import Padding
-    from rich.table import Table
     from rich.text import Text
 
     digits = min(2, digits_for(board))
-    title = f"{board.name}: {board.n_rows:,} test rows, {board.measure} measure"
+    table = _ranking(board, digits, width) if board.ranked else Text(_title(board), style="bold")
+    legend = (Text(line, style="dim") for line in LEGEND)
+    return Group(table, *_those_apart(board, digits), Text(verdict(board)), *legend)
+
+
+def _title(board: Leaderboard) -> str:
     if board.is_text:
-        title = f"{board.name}: {board.n_rows:,} test sentences, perplexity {CONVENTION}"
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    rows = [cells(entry, digits, board.is_text) for entry in board.ranked]
-    names = headings(board)
+        return f"{board.name}: {board.n_rows:,} test sentences, perplexity {CONVENTION}"
+    return f"{board.name}: {board.n_rows:,} test rows, {board.measure} measure"
+
+
+def _ranking(board: Leaderboard, digits: int, width: int) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title=_title(board), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
+    rows, names = [cells(entry, digits, board.is_text) for entry in board.ranked], headings(board)
     shown = _fitting(rows, names, width)
     for place in shown:
-        table.add_column(names[place], justify="left" if place in (1, 2, 5) else "right", overflow="fold")
+        justify: Any = "left" if HEADINGS[place] in _IN_WORDS else "right"
+        table.add_column(names[place], justify=justify, overflow="fold")
     for entry, row in zip(board.ranked, rows, strict=True):
         style = "bold green" if entry.rank == 1 else "" if entry.standing == "behind" else "yellow"
         table.add_row(*(row[place] for place in shown), style=style)
-    parts: list[Any] = [table] if board.ranked else [Text(title, style="bold")]
-    if board.apart:
-        parts.append(Text("Apart, because unlike things cannot be ranked:", style="bold"))
-        parts += [Padding(_apart_line(entry, digits), (0, 0, 0, 2)) for entry in board.apart]
-        parts.append(Text(""))
-    return Group(*parts, Text(verdict(board)), *(Text(line, style="dim") for line in LEGEND))
+    return table
+
+
+def _those_apart(board: Leaderboard, digits: int) -> list[Any]:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    if not board.apart:
+        return []
+    lines = [Padding(_apart_line(entry, digits), (0, 0, 0, 2)) for entry in board.apart]
+    return [Text("Apart, because unlike things cannot be ranked:", style="bold"), *lines, Text("")]
 
 
 def _fitting(rows: list[tuple[str, ...]], names: tuple[str, ...], width: int) -> list[int]:
     """Places of the columns that fit, the dispensable ones dropped first."""
     widths = [max(map(len, column)) + 1 for column in zip(names, *rows, strict=True)]
-    widths[1] = min(widths[1], 20)  # long names are folded
+    widths[1] = min(widths[1], 20)  # The model's name is folded where it is longer.
     shown = list(range(len(names)))
     dispensable = ("params", "bits/dim", "fit", "at least") if names == HEADINGS else ("params", "at least", "fit")
     for heading in dispensable:

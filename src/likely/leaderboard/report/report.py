@@ -12,7 +12,7 @@ from html import escape
 from likely.datasets import CONVENTION
 from likely.leaderboard.board import Entry, Leaderboard
 from likely.leaderboard.report import charts
-from likely.leaderboard.report.page import badge, colour, dot, name_for_css, page, section
+from likely.leaderboard.report.page import badge, chart, colour, dot, name_for_css, page, section
 from likely.leaderboard.wording import LEGEND, SIGNS, count, evidence, interval, number, seconds, verdict
 from likely.storage.files import write_atomically
 
@@ -79,7 +79,7 @@ def _leaderboard(board: Leaderboard, colours: dict[str, str]) -> str:
     )
     rows = "".join(_ranked_row(entry, board, colours[entry.name]) for entry in board.ranked)
     rows += "".join(_apart_row(entry, colours[entry.name]) for entry in board.apart)
-    legend = "<br>".join(escape(line.replace("   ", " · ")) for line in LEGEND[:2])  # badges say what the third says
+    legend = "<br>".join(escape(line.replace("   ", " · ")) for line in LEGEND[:2])  # Badges say what the third says.
     table = f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
     return f"<section><h2>Leaderboard</h2><div class='scroll'>{table}</div><p class='note'>{legend}</p></section>"
 
@@ -121,7 +121,7 @@ def _groups(board: Leaderboard) -> list[tuple[str, list[Entry]]]:
 
 
 def _evidence(board: Leaderboard, colours: dict[str, str]) -> str:
-    panels = "".join(_chart(charts.forest(entries, colours, title)) for title, entries in _groups(board))
+    panels = "".join(chart(charts.forest(entries, colours, title)) for title, entries in _groups(board))
     return section(
         "Evidence",
         "Mean log-likelihood of the test rows; further right is better. Circle: exact. Diamond: a lower bound, the "
@@ -133,7 +133,7 @@ def _evidence(board: Leaderboard, colours: dict[str, str]) -> str:
 
 def _spread(board: Leaderboard, colours: dict[str, str]) -> str:
     panels = "".join(
-        _chart(charts.histograms(entries, colours, title.replace("mean log", "log").replace("nats per row", "nats")))
+        chart(charts.histograms(entries, colours, title.replace("mean log", "log").replace("nats per row", "nats")))
         for title, entries in _groups(board)
     )
     return section(
@@ -145,12 +145,12 @@ def _spread(board: Leaderboard, colours: dict[str, str]) -> str:
 
 def _learning(board: Leaderboard, colours: dict[str, str]) -> str:
     histories = {e.name: getattr(e.model, "history_", {}) for e in board.entries if e.model is not None}
-    chart = charts.learning_curves(histories, colours)
+    curves = charts.learning_curves(histories, colours)
     return section(
         "Learning curves",
         "What each model minimised or maximised, and its validation where it has one. Each has its own scale: "
         "objectives of different models are not comparable, evidence is.",
-        _chart(chart) if chart else "",
+        chart(curves) if curves else "",
     )
 
 
@@ -196,7 +196,3 @@ def _foot(board: Leaderboard) -> str:
     from likely import __version__
 
     return f"<footer>Made by likely {escape(__version__)}, seed {board.random_state}.</footer>"
-
-
-def _chart(svg: str) -> str:
-    return f'<div class="chart">{svg}</div>'

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from likely.columns import Columns
-from likely.contract.model import FitRun
+from likely.contract.model import InStandardUnits
 from likely.contract.settings import seed_of
 from likely.models.energy.harmonium.rbm import RBM, moments
 from likely.models.prediction.pretrained.denoising import denoising_loss, first_autoencoder
@@ -210,8 +210,8 @@ def _learn_machine(
     """A layer that reads features as they are: the way up through an RBM."""
     names = ("n_epochs", "batch_size", "learning_rate", "weight_decay", "sparsity_target", "sparsity_strength")
     machine = RBM(size, objective="cd", n_chains=1, **{name: getattr(recipe, name) for name in names})
-    machine.columns_ = columns  # probabilities are no binary cells, which is why it is not given them by `fit`
-    params = machine._fit(rows, key, FitRun())
+    # Probabilities are no binary cells, which is why they are not given to it by `fit`.
+    params = InStandardUnits(machine).fit(rows, columns, key)
     return Layer(params.weights[~columns.is_quadratic], params.hidden_bias), machine.history_
 
 
