@@ -38,9 +38,9 @@ bench: $(INSTALLED)
 gallery: $(INSTALLED)
 	set -e; for script in docs/gallery/*.py; do echo "$$script"; $(BIN)/python "$$script"; done
 
-# Nothing is fetched, and any warning (a broken link, a public name without its place) is an error.
+# Nothing is fetched, and any warning (a broken link, a public name without its place) is an error; --quiet would hide it.
 docs: $(DOCS)
-	NO_MKDOCS_2_WARNING=1 PATH="$(CURDIR)/.venv-docs/bin:$$PATH" mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 PATH="$(CURDIR)/.venv-docs/bin:$$PATH" mkdocs build --strict
 	@echo "build/site/index.html"
 
 dist: $(INSTALLED)

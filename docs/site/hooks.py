@@ -39,7 +39,10 @@ log = logging.getLogger("mkdocs.hooks.likely")
 
 
 def on_config(config: Any) -> Any:
-    """Put the reference's pages into the navigation."""
+    """Put the reference's pages into the navigation, and warn of public names that say nothing of themselves."""
+    for name in reference.public_names():
+        if not reference.docstring(name.home):
+            log.warning(f"{name.public} has no docstring: write one in {name.home.rpartition('.')[0]}")
     first, *rooms = reference.pages()
     named = [{reference.title_of(Path(page).stem): page} for page in rooms]
     config.nav.append({"Reference": [{"All names": first}, *named]})

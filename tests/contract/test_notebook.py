@@ -78,7 +78,7 @@ def test_a_fitted_estimator_shows_what_it_learned(mixture):
     assert "Mixture , fitted" in shown
     assert "columns 2 binary" in shown
     assert f"parameters {mixture.n_parameters_}" in shown
-    assert f"objective {mixture.history_['objective'][-1]:.5g} at the end of" in shown
+    assert f"objective {mixture.history_['objective'][-1]:.5g}, the last of" in shown
     assert "evidence of each row" in shown
     assert "seed 7" in shown
 

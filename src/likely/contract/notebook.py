@@ -23,6 +23,7 @@ _KINDS = {
 }
 _LIBRARIES = ("polars", "pandas", "pyarrow")
 _MOST_ROWS, _MOST_COLUMNS = 8, 12  # of a table of cells
+_CLOCKS = ("epoch", "seconds")  # of learning curves: when, not what
 _LONGEST = 60  # characters of a value
 _N_BARS, _WIDTH, _HEIGHT = 30, 240, 48  # of the picture, in pixels
 _FILLED = "background: #f6c48a; color: #16202c"  # a cell that was not observed
@@ -176,7 +177,8 @@ def _learned(estimator: Any) -> list[tuple[str, str]]:
     n_parameters = getattr(estimator, "n_parameters_", None)
     if n_parameters is not None:
         facts.append(("parameters", f"{n_parameters:,}"))
-    facts += [(name, _last(curve)) for name, curve in getattr(estimator, "history_", {}).items() if len(curve)]
+    curves = getattr(estimator, "history_", {})
+    facts += [(name, _last(curve)) for name, curve in curves.items() if len(curve) and name not in _CLOCKS]
     facts.append(("evidence", _evidence_of(estimator)))
     if hasattr(estimator, "seed_"):
         facts.append(("seed", str(estimator.seed_)))
@@ -186,7 +188,7 @@ def _learned(estimator: Any) -> list[tuple[str, str]]:
 def _last(curve: Sequence[float]) -> str:
     value = curve[-1]
     last = f"{value:.5g}" if isinstance(value, int | float | np.number) else _short(value)
-    return f"{last} at the end of {len(curve):,}"
+    return f"{last}, the last of {len(curve):,}"
 
 
 def _evidence_of(estimator: Any) -> str:
