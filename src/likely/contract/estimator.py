@@ -7,6 +7,7 @@ Four contracts stand on it: `Model`, p(x) of rows; `Predictor`, p(y | x); `Seque
 from __future__ import annotations
 
 import abc
+from collections.abc import Collection
 from dataclasses import KW_ONLY, dataclass
 from types import MethodType
 from typing import Any, ClassVar
@@ -129,6 +130,18 @@ def load(path: Any) -> Any:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FileError(f"{path} does not describe a model of this version of likely: {error}") from error
+
+
+def suited(name: str, n_rows: int, n_columns: int, kinds: Collection[str]) -> Any:
+    """A registered estimator with the settings that it takes for such a table."""
+    cls = registry.model_class(name)
+    return cls(**cls._suited(n_rows, n_columns, set(kinds)))
+
+
+def check_settings(estimator: Estimator, checkpoint: Any = None) -> None:
+    """Refuse wrong settings, and checkpoints of what has none, before data are read."""
+    estimator._validate_params()
+    estimator._check_resumable(checkpoint, None)
 
 
 def to_file(estimator: Estimator) -> tuple[Arrays, dict[str, Any]]:

@@ -74,7 +74,7 @@ class Predictor(TableEstimator):
             len(encoded),
             whose=type(self).__name__,
             kind=self._kind_of_target(),
-            name=self._target_name(name),
+            name=name,
             minus_is_unknown=self._minus_is_unknown,
         )
         self._check_targets(targets)
@@ -161,10 +161,6 @@ class Predictor(TableEstimator):
     def _kind_of_target(self) -> TargetKind:
         """How y is to be read: a setting, where a predictor has one."""
         return self._target_kind
-
-    def _target_name(self, name: str) -> str:
-        """What the target is called, where y has a name or not."""
-        return name
 
     def _kind_in_words(self) -> str:
         return "a number" if self.target_.is_column else "several columns"

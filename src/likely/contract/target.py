@@ -18,6 +18,7 @@ from likely.columns import Columns, Scaling
 from likely.contract.labels import UNKNOWN, as_column, check_length, known_codes, read_labels
 from likely.runtime import float_dtype
 from likely.schema import Column, Schema, as_array, as_frame
+from likely.schema.spelling import did_you_mean, listed
 
 # Whole numbers are classes if there are at most so many different ones: digits and ratings are, ages are not.
 MAX_CLASSES_OF_NUMBERS = 20
@@ -66,7 +67,7 @@ class Target:
         if _is_table(y):
             return cls._of_table(y, n_rows)
         y = as_column(y)
-        if kind == "class" or (kind == "auto" and y is not None and _are_classes(column_or_1d(y, warn=True))):
+        if kind == "class" or (kind == "auto" and y is not None and are_classes(column_or_1d(y, warn=True))):
             classes, codes = read_labels(y, n_rows, whose=whose, minus_is_unknown=minus_is_unknown)
             target = cls.of_classes(classes, name)
             return target, np.where(codes == UNKNOWN, np.nan, codes)[:, None]
@@ -169,14 +170,12 @@ def _named(y: Any, frame: Any) -> list[str] | None:
         if frame is None:
             raise ValueError(f"y={y!r} names a column, and X is no data frame: give the values of y, or a data frame.")
         if y not in frame.columns:
-            from difflib import get_close_matches
-
-            near = get_close_matches(y, frame.columns, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"X has no column {y!r}.{hint} It has {', '.join(frame.columns)}.")
+            raise ValueError(f"X has no column {y!r}.{did_you_mean(y, frame.columns)} It has {listed(frame.columns)}.")
         return [y]
-    listed = isinstance(y, list | tuple) and frame is not None and len(y) != len(frame)
-    return list(y) if listed and y and all(isinstance(name, str) and name in frame.columns for name in y) else None
+    may_be_names = isinstance(y, list | tuple) and frame is not None and len(y) != len(frame)
+    if not may_be_names or not all(isinstance(name, str) and name in frame.columns for name in y):
+        return None
+    return list(y) or None
 
 
 def _is_table(y: Any) -> bool:
@@ -189,7 +188,7 @@ def _is_table(y: Any) -> bool:
     return array.ndim == 2 and array.shape[1] > 1
 
 
-def _are_classes(y: np.ndarray) -> bool:
+def are_classes(y: np.ndarray) -> bool:
     """Whether the values of y are names of classes rather than numbers."""
     if y.dtype.kind == "O":
         values = [value for value in y.tolist() if value is not None and value == value]

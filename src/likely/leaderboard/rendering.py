@@ -11,10 +11,12 @@ from likely.datasets import CONVENTION
 from likely.leaderboard.board import Entry, Leaderboard
 from likely.leaderboard.wording import (
     LEGEND,
+    SCORES,
     STANDINGS,
     count,
     digits_for,
     evidence,
+    figure,
     interval,
     number,
     seconds,
@@ -31,13 +33,18 @@ _IN_WORDS = ("model", "log p, nats/row", "difference to the best")
 
 
 def headings(board: Leaderboard) -> tuple[str, ...]:
-    """`HEADINGS`, with perplexity where rows are sentences."""
-    text = {"bits/dim": "perplexity", "log p, nats/row": "log p, nats/sentence"}
-    return tuple(text.get(heading, heading) for heading in HEADINGS) if board.is_text else HEADINGS
+    """`HEADINGS`, with perplexity where rows are sentences, and what was scored where a target is predicted."""
+    if board.is_text:
+        other = {"bits/dim": "perplexity", "log p, nats/row": "log p, nats/sentence"}
+    elif board.target:
+        other = {"bits/dim": SCORES[board.score_name], "log p, nats/row": "log p(y | x), nats"}
+    else:
+        other = {}
+    return tuple(other.get(heading, heading) for heading in HEADINGS)
 
 
-def cells(entry: Entry, digits: int = 2, text: bool = False) -> tuple[str, ...]:
-    """The cells of a ranked entry's row, under `HEADINGS`."""
+def cells(entry: Entry, board: Leaderboard, digits: int = 2) -> tuple[str, ...]:
+    """The cells of a ranked entry's row, under the board's headings."""
     mark = STANDINGS[entry.standing]
     difference = "best" if entry.rank == 1 else f"{_gap(entry, digits)} {interval(entry, digits)} {mark}".rstrip()
     return (
@@ -45,7 +52,7 @@ def cells(entry: Entry, digits: int = 2, text: bool = False) -> tuple[str, ...]:
         entry.name,
         evidence(entry, digits),
         number(entry.lower, digits),
-        number(entry.perplexity) if text else number(entry.bits_per_dimension, 3),
+        figure(entry, board),
         difference,
         seconds(entry.fit_seconds),
         count(entry.n_parameters),
@@ -70,6 +77,8 @@ def as_rich(board: Leaderboard, width: int = WIDTH) -> Group:
 def _title(board: Leaderboard) -> str:
     if board.is_text:
         return f"{board.name}: {board.n_rows:,} test sentences, perplexity {CONVENTION}"
+    if board.target:
+        return f"{board.name}: {board.target} given the rest, {board.n_rows:,} test rows"
     return f"{board.name}: {board.n_rows:,} test rows, {board.measure} measure"
 
 
@@ -80,7 +89,7 @@ def _ranking(board: Leaderboard, digits: int, width: int) -> Table:
     table = Table(
         title=_title(board), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
     )
-    rows, names = [cells(entry, digits, board.is_text) for entry in board.ranked], headings(board)
+    rows, names = [cells(entry, board, digits) for entry in board.ranked], headings(board)
     shown = _fitting(rows, names, width)
     for place in shown:
         justify: Any = "left" if HEADINGS[place] in _IN_WORDS else "right"
@@ -104,7 +113,7 @@ def _those_apart(board: Leaderboard, digits: int) -> list[Any]:
 def _fitting(rows: list[tuple[str, ...]], names: tuple[str, ...], width: int) -> list[int]:
     """Places of the columns that fit, the dispensable ones dropped first."""
     widths = [max(map(len, column)) + 1 for column in zip(names, *rows, strict=True)]
-    widths[1] = min(widths[1], 20)  # The model's name is folded where it is longer.
+    widths[1] = min(widths[1], 21)  # The model's name is folded where it is longer.
     shown = list(range(len(names)))
     dispensable = ("params", "bits/dim", "fit", "at least") if names == HEADINGS else ("params", "at least", "fit")
     for heading in dispensable:
@@ -135,7 +144,7 @@ def as_text(board: Leaderboard) -> str:
 def as_html(board: Leaderboard) -> str:
     """A plain HTML table, for a notebook."""
     digits = min(2, digits_for(board))
-    ranked = table(headings(board), (cells(entry, digits, board.is_text) for entry in board.ranked))
+    ranked = table(headings(board), (cells(entry, board, digits) for entry in board.ranked))
     apart = "".join(
         f"<li><b>{escape(e.name)}</b> {escape(evidence(e, digits))}: {escape(e.apart)}</li>" for e in board.apart
     )

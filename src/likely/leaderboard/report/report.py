@@ -13,7 +13,18 @@ from likely.datasets import CONVENTION
 from likely.leaderboard.board import Entry, Leaderboard
 from likely.leaderboard.report import charts
 from likely.leaderboard.report.page import badge, chart, colour, dot, name_for_css, page, section
-from likely.leaderboard.wording import LEGEND, SIGNS, count, evidence, interval, number, seconds, verdict
+from likely.leaderboard.wording import (
+    LEGEND,
+    SCORES,
+    SIGNS,
+    count,
+    evidence,
+    figure,
+    interval,
+    number,
+    seconds,
+    verdict,
+)
 from likely.storage.files import write_atomically
 
 _BADGES = {
@@ -49,9 +60,15 @@ def _head(board: Leaderboard) -> str:
     best = 0 if board.best is None else board.names.index(board.best.name)
     edge = name_for_css(colour(best))
     return (
-        f"<header><h1>How likely is {escape(board.name)}?</h1><p class='sub'>{escape(_about(board))}</p>"
+        f"<header><h1>{escape(_question(board))}</h1><p class='sub'>{escape(_about(board))}</p>"
         f"<p class='verdict' style='border-color:{edge}'>{escape(verdict(board))}</p></header>"
     )
+
+
+def _question(board: Leaderboard) -> str:
+    if board.target:
+        return f"How well is {board.target} of {board.name} predicted?"
+    return f"How likely is {board.name}?"
 
 
 def _about(board: Leaderboard) -> str:
@@ -71,6 +88,7 @@ def _about(board: Leaderboard) -> str:
 
 def _leaderboard(board: Leaderboard, colours: dict[str, str]) -> str:
     per_cell = "perplexity" if board.is_text else "bits per<br>dimension"
+    per_cell = SCORES[board.score_name] if board.target else per_cell
     head = (
         "<tr><th></th><th>model</th><th>mean log p,<br>nats per row</th><th class='n'>at least</th>"
         f"<th>gain over<br>the last</th><th class='n'>{per_cell}</th>"
@@ -89,13 +107,12 @@ def _ranked_row(entry: Entry, board: Leaderboard, own: str) -> str:
     share = (entry.lower - last.lower) / (best.lower - last.lower) if best.lower > last.lower else 1.0
     text, kind = _BADGES[entry.standing]
     gap = "" if entry.rank == 1 else f"{number(entry.difference.mean)}<br><small>{escape(interval(entry))}</small>"  # type: ignore[union-attr]
-    per_cell = number(entry.perplexity) if board.is_text else number(entry.bits_per_dimension, 3)
     bar = f"<div class='bar' style='width:{max(2, 110 * share):.0f}px;background:{name_for_css(own)}'></div>"
     return (
         f"<tr class='{entry.standing}'><td class='n'>{entry.rank}</td>"
         f"<td class='w'>{dot(own)}{escape(entry.name)}{badge(text, kind) if text else ''}</td>"
         f"<td class='w'>{escape(evidence(entry))}</td><td class='n'>{number(entry.lower)}</td><td>{bar}</td>"
-        f"<td class='n'>{per_cell}</td><td class='n gap'>{gap}</td>"
+        f"<td class='n'>{figure(entry, board)}</td><td class='n gap'>{gap}</td>"
         f"<td class='n'>{seconds(entry.fit_seconds)}</td><td class='n'>{seconds(entry.score_seconds)}</td>"
         f"<td class='n'>{count(entry.n_parameters)}</td></tr>"
     )
@@ -155,7 +172,7 @@ def _learning(board: Leaderboard, colours: dict[str, str]) -> str:
 
 
 def _material(board: Leaderboard, colours: dict[str, str]) -> str:
-    if board.dataset is None:
+    if board.dataset is None or board.target:  # predictors draw no rows
         return ""
     if board.is_text:
         from likely.leaderboard.text_contest import text_sections

@@ -16,12 +16,12 @@ from sklearn.base import clone
 
 from likely.columns import Columns, Scaling
 from likely.contract.conditional import ConditionalParts
-from likely.contract.estimator import Arrays, FitRun, from_file, to_file, under
+from likely.contract.estimator import Arrays, FitRun, from_file, suited, to_file, under
 from likely.contract.evidence import Evidence
 from likely.contract.model import InStandardUnits, Model
 from likely.contract.predictor import Predictor, class_parts
 from likely.contract.target import TargetKind, split_target
-from likely.schema import Schema, SchemaError, as_frame
+from likely.schema import Column, Schema, SchemaError, as_frame
 from likely.schema.column import decode_cells
 from likely.storage import registry
 from likely.storage.modules import describe_estimator, restore_estimator
@@ -50,15 +50,14 @@ class JointlyFitted(Predictor):
         raise NotImplementedError("its parameters are the model's, which is in the file as a whole.")
 
     def _fit(self, rows: np.ndarray, targets: np.ndarray, key: jax.Array, run: FitRun) -> Any:
-        target, model = self.target_, self._unfitted()
-        twice = [name for name in target.schema.names if name in self.schema_.names]
+        target, model, columns = self.target_, self._unfitted(), self._target_columns()
+        twice = [column.name for column in columns if column.name in self.schema_.names]
         if twice:
             raise SchemaError(f"a column of X is called {twice[0]!r}, as the target is: rename it.")
-        schema = replace(self.schema_, columns=(*self.schema_.columns, *target.schema.columns), image_shape=None)
-        model.set_params(schema=schema)
+        model.set_params(schema=replace(self.schema_, columns=(*self.schema_.columns, *columns), image_shape=None))
         if model.random_state is None:
             model.set_params(random_state=self.random_state)
-        table = joined(run.table, target.scaling.invert(targets), target.schema)
+        table = joined(run.table, target.scaling.invert(targets), columns)
         others = None if run.valid is None else self._joint_valid(*run.valid_table)
         self.joint_ = model.fit(table, valid=others, checkpoint=run.checkpoint, resume=run.resume)
         own = len(self.schema_.columns)
@@ -69,7 +68,11 @@ class JointlyFitted(Predictor):
     def _joint_valid(self, X: Any, y: Any) -> Any:
         """Validation rows with their target, as the model reads them."""
         X, y, _ = split_target(X, y)
-        return joined(X, self.target_.encode(y, len(X), whose="`valid`"), self.target_.schema)
+        return joined(X, self.target_.encode(y, len(X), whose="`valid`"), self._target_columns())
+
+    def _target_columns(self) -> tuple[Column, ...]:
+        """The target's columns as the model knows them."""
+        return self.target_.schema.columns
 
     def _joint_rows(self, rows: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Rows and targets, both in their own standard units, in the model's."""
@@ -139,6 +142,10 @@ class JointPredictor(JointlyFitted):
     _: KW_ONLY
     target_kind: TargetKind = "auto"
 
+    @classmethod
+    def _suited(cls, n_rows, n_columns, kinds):
+        return {"model": suited("Mixture", n_rows, n_columns, kinds)}
+
     def _unfitted(self) -> Model:
         if self.model is not None:
             return clone(self.model)
@@ -197,17 +204,19 @@ def minus(both: Evidence, rows: Evidence, method: str) -> Evidence:
     return Evidence.estimate(values, *limits, replicates, method=f"{method}, {both.method}")
 
 
-def joined(X: Any, targets: np.ndarray, target: Schema) -> Any:
+def joined(X: Any, targets: np.ndarray, columns: tuple[Column, ...]) -> Any:
     """X with the target's columns as its last, in the library that X came from; `targets` are encoded."""
-    cells = [decode_cells(column, targets[:, i]) for i, column in enumerate(target.columns)]
+    cells = [decode_cells(column, targets[:, i]) for i, column in enumerate(columns)]
     frame = as_frame(X)
     if frame is not None:
         import narwhals as nw
 
-        named = zip(target.names, cells, strict=True)
-        added = [nw.new_series(name, _plain(column), backend=frame.implementation) for name, column in named]
+        added = [
+            nw.new_series(column.name, _plain(values), backend=frame.implementation)
+            for column, values in zip(columns, cells, strict=True)
+        ]
         return frame.with_columns(*added).to_native()
-    coded = all(column.categories is None or set(map(type, column.categories)) == {int} for column in target.columns)
+    coded = all(column.categories is None or set(map(type, column.categories)) == {int} for column in columns)
     if coded:  # the codes of classes are numbers like any others
         return np.column_stack([np.asarray(X), targets])
     return np.column_stack([np.asarray(X, dtype=object), *cells])

@@ -7,7 +7,7 @@ a prediction: one hidden layer for each class.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Key
 from sklearn.base import clone
 
 from likely.columns import Columns
-from likely.contract.estimator import FitRun
+from likely.contract.estimator import FitRun, suited
 from likely.contract.model import InStandardUnits
 from likely.contract.settings import NonNegative, Positive, Whole
 from likely.models.energy.harmonium.answers import Exact
@@ -29,6 +29,7 @@ from likely.models.energy.harmonium.machine import RBMParams, hidden_logits
 from likely.models.energy.harmonium.rbm import RBM, moments
 from likely.models.prediction.joint import JointlyFitted
 from likely.runtime import by_blocks, float_dtype
+from likely.schema import Column
 from likely.training import Batch, TrainingConfig, train
 
 LABEL = "label"
@@ -139,11 +140,16 @@ class RBMClassifier(JointlyFitted):
     _target_kind = "class"
     _method = "free energies of the machine with each label"
 
+    @classmethod
+    def _suited(cls, n_rows, n_columns, kinds):
+        machine = suited("RBM", n_rows, n_columns, kinds)
+        return {"machine": machine, "n_tuning_epochs": machine.n_epochs // 2}
+
     def _unfitted(self) -> RBM:
         return RBM() if self.machine is None else clone(self.machine)
 
-    def _target_name(self, name: str) -> str:
-        return LABEL
+    def _target_columns(self) -> tuple[Column, ...]:
+        return (replace(self.target_.schema.columns[0], name=LABEL),)
 
     def _fit(self, rows: np.ndarray, targets: np.ndarray, key: jax.Array, run: FitRun) -> RBMParams:
         """Learn p(x, y), then tune p(y | x) if asked for."""
@@ -181,8 +187,9 @@ class RBMClassifier(JointlyFitted):
         )
         params = to_natural(result.module, columns)
         joint.params_ = eqx.tree_at(lambda p: p.chains, params, result.state.chains.astype(bool))
+        self.history_ = joint.history_ | {f"tuning_{name}": curve for name, curve in result.history.items()}
         stages: Any = {"learning": joint.history_, "tuning": result.history}
-        self.history_ = joint.history_ = stages
+        joint.history_ = stages
 
 
 def _with_label(rows: np.ndarray, label: float) -> np.ndarray:

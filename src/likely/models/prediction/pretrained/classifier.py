@@ -22,6 +22,7 @@ from sklearn.utils import TransformerTags
 
 from likely.columns import Columns, Scaling
 from likely.contract.estimator import Arrays, FitRun
+from likely.contract.first_look import between, epochs_for
 from likely.contract.labels import UNKNOWN
 from likely.contract.predictor import Predictor
 from likely.contract.settings import (
@@ -115,6 +116,11 @@ class PretrainedClassifier(TransformerMixin, Trained, Predictor):
     _uses_unlabelled = True
     _minus_is_unknown = True
     _method = "softmax of the network"
+
+    @classmethod
+    def _suited(cls, n_rows, n_columns, kinds):
+        sizes = {"layers": (between(16, n_columns, 200),), "n_epochs": epochs_for(100_000, n_rows)}
+        return sizes | {"n_pretraining_epochs": epochs_for(50_000, n_rows), "batch_size": 50, "patience": 10}
 
     # -------------------------------------------------------------------------- learning
     def _check(self) -> None:
