@@ -64,7 +64,14 @@ class offered:
         raise AttributeError(f"{owner.__name__} has no {self.verb}: {why}. Models that have it: {others}.")
 
 
-class Estimator(Declared, metaclass=abc.ABCMeta):
+class Learned:
+    """What `fit` sets. Apart from `Estimator`, where an annotation declares a setting."""
+
+    params_: Any
+    seed_: int
+
+
+class Estimator(Declared, Learned, metaclass=abc.ABCMeta):
     """Base of all estimators.
 
     Fitted attributes

@@ -7,13 +7,13 @@ matrix in standard units with NaN for unobserved cells. Its public methods are f
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
-from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from likely.columns import Columns
@@ -21,12 +21,29 @@ from likely.contract.conditional import Conditional, ConditionalParts, TableUnit
 from likely.contract.effort import check_budget, evidence_within, warn_if_wide
 from likely.contract.estimator import FitRun, check_count, offered
 from likely.contract.evidence import Evidence, fingerprint
-from likely.contract.settings import Unchecked, seed_of
+from likely.contract.scikit_learn import DensityMixin
+from likely.contract.settings import seed_of
 from likely.contract.table_estimator import TableEstimator
 from likely.runtime import float_dtype
+from likely.schema import Schema
 
 
-class Model(DensityMixin, TableEstimator):
+class Hooks:
+    """What a model may write besides `_init` and `_fit`, each where it means something; see `registry.HOOKS`.
+
+    Rows are in standard units. The base adds units, measure, dimensions and fingerprint to an evidence.
+    """
+
+    _evidence: Callable[[np.ndarray, jax.Array], Evidence]  # of rows (n, d)
+    _sample: Callable[[jax.Array, int], Any]  # (n, d)
+    _condition: Callable[[np.ndarray, jax.Array], ConditionalParts]
+    _reconstruct: Callable[[np.ndarray, jax.Array], Any]
+    _encode: Callable[[np.ndarray, jax.Array], Any]
+    _decode: Callable[[np.ndarray], Any]
+    n_components: Any  # the length of its codes
+
+
+class Model(DensityMixin, Hooks, TableEstimator):
     """Base of all models; see `docs/adding-a-model.md` for the hooks.
 
     Fitted attributes
@@ -37,21 +54,17 @@ class Model(DensityMixin, TableEstimator):
     """
 
     _: KW_ONLY
-    schema: Unchecked = None
+    schema: Schema | None = None
 
     _effort: ClassVar[str | None] = None  # the hyper-parameter that more work on an evidence means, "n_temperatures"
 
     # ------------------------------------------------------------------ hooks
-    # Besides `_init` and this one, those of `registry.HOOKS`, each where it means something: `_evidence(rows, key) ->
-    # Evidence` of rows in standard units (the base adds units, measure, dimensions and fingerprint), `_sample(key, n)`
-    # -> (n, d), `_condition(rows, key) -> ConditionalParts`, `_reconstruct(rows, key)`, `_encode(rows, key)`,
-    # `_decode(codes)`.
     @abc.abstractmethod
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> Any:
         """Learned parameters from rows (n, d)."""
 
     # ------------------------------------------------------------- the contract
-    def fit(self, X: Any, y: Any = None, *, valid: Any = None, checkpoint: Any = None, resume: Any = None) -> Model:
+    def fit(self, X: Any, y: Any = None, *, valid: Any = None, checkpoint: Any = None, resume: Any = None) -> Self:
         """Learn the distribution of the rows.
 
         Parameters

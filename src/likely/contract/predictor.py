@@ -8,6 +8,7 @@ standard units and on targets as codes and standardised numbers.
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -27,7 +28,18 @@ from likely.contract.target import Target, TargetKind, split_target
 from likely.runtime import float_dtype
 
 
-class Predictor(TableEstimator):
+class PredictorHooks:
+    """What a predictor writes besides `_init` and `_fit`, all in standard units.
+
+    One of classes writes `_log_proba`, from which the base makes the rest; others write the other two.
+    """
+
+    _log_proba: Callable[[np.ndarray, jax.Array], Any]  # (n, K) log p(class | x)
+    _condition: Callable[[np.ndarray, jax.Array], ConditionalParts]  # over the target's columns
+    _evidence: Callable[[np.ndarray, np.ndarray, jax.Array], Evidence]  # of rows and targets
+
+
+class Predictor(PredictorHooks, TableEstimator):
     """Base of all predictors; see `docs/adding-a-model.md` for the hooks.
 
     Fitted attributes
@@ -42,9 +54,6 @@ class Predictor(TableEstimator):
     _method: ClassVar[str] = "exact"  # how `_log_proba` comes by its answers, for people
 
     # ------------------------------------------------------------------ hooks
-    # A predictor of classes writes `_log_proba(rows, key)` -> (n, K) log p(class | x), from which the base makes the
-    # rest. Others write `_condition(rows, key) -> ConditionalParts` over the target's columns, and `_evidence(rows,
-    # targets, key) -> Evidence`, both in standard units.
     @abc.abstractmethod
     def _fit(self, rows: np.ndarray, targets: np.ndarray, key: jax.Array, run: FitRun) -> Any:
         """Learned parameters from rows (n, d) and targets (n, t), NaN where y is missing; so is `run.valid`, a pair."""
@@ -238,8 +247,8 @@ class Predictor(TableEstimator):
             self.target_ = Target.from_json(meta["target"])
             return
         # Files of version 0.1.0 hold the classes among what was learned.
-        self.target_ = Target.of_classes(np.array(self.labels_, dtype=self.label_type_))
-        del self.labels_, self.label_type_
+        learned = vars(self)
+        self.target_ = Target.of_classes(np.array(learned.pop("labels_"), dtype=learned.pop("label_type_")))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -69,11 +69,7 @@ class TableEstimator(Estimator):
     def _given_schema(self, X: Any) -> Schema:
         """The schema that is set, else the one that the rows show."""
         given = getattr(self, "schema", None)
-        if given is None:
-            return Schema.infer(X)
-        if not isinstance(given, Schema):
-            raise TypeError(f"schema must be a likely.Schema or None, got {type(given).__name__}.")
-        return given
+        return Schema.infer(X) if given is None else given
 
     def _check_kinds(self, schema: Schema) -> None:
         odd = next((column for column in schema.columns if column.kind != "binary"), None)

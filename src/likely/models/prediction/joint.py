@@ -42,6 +42,9 @@ class JointlyFitted(Predictor):
     def _unfitted(self) -> Model:
         """The model before fitting, a copy; its schema, if any, is that of X."""
 
+    def _check(self) -> None:
+        self._unfitted()._validate_params()
+
     def _given_schema(self, X: Any) -> Schema:
         given = self._unfitted().schema
         return Schema.infer(X) if given is None else given
@@ -59,7 +62,7 @@ class JointlyFitted(Predictor):
             model.set_params(random_state=self.random_state)
         table = joined(run.table, target.scaling.invert(targets), columns)
         others = None if run.valid is None else self._joint_valid(*run.valid_table)
-        self.joint_ = model.fit(table, valid=others, checkpoint=run.checkpoint, resume=run.resume)
+        self.joint_: Any = model.fit(table, valid=others, checkpoint=run.checkpoint, resume=run.resume)
         own = len(self.schema_.columns)
         self.target_ = target.in_units_of(Scaling(self.joint_.scaling_.offset[own:], self.joint_.scaling_.scale[own:]))
         self.history_ = self.joint_.history_

@@ -17,7 +17,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.base import TransformerMixin
 from sklearn.utils import TransformerTags
 
 from likely.columns import Columns, Scaling
@@ -25,6 +24,7 @@ from likely.contract.estimator import Arrays, FitRun
 from likely.contract.first_look import between, epochs_for
 from likely.contract.labels import UNKNOWN
 from likely.contract.predictor import Predictor
+from likely.contract.scikit_learn import TransformerMixin
 from likely.contract.settings import (
     Count,
     Decay,
@@ -33,7 +33,6 @@ from likely.contract.settings import (
     Positive,
     Share,
     Sizes,
-    Unchecked,
     one_of,
 )
 from likely.contract.trained import Trained
@@ -109,7 +108,7 @@ class PretrainedClassifier(TransformerMixin, Trained, Predictor):
     patience: Count | None = None
     validation_fraction: Share = 0.1
     as_probabilities: bool = False
-    schema: Unchecked = None
+    schema: Schema | None = None
 
     _resumable = True
     _target_kind = "class"
