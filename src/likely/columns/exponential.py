@@ -213,3 +213,4 @@ FAMILIES: dict[str, type[Family]] = {
     "count": Poisson,
     "real": Gaussian,
 }
+"""The exponential family of each kind of column."""
