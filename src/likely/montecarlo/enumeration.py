@@ -16,10 +16,9 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, Key
 
-# Configurations that models go through without being asked, for exact answers: well under a second. Who calls
-# `sum_states` may have 2^25, some ten seconds.
 MAX_CONFIGURATIONS = 1 << 20
-LARGEST_SUM = 1 << 25
+"""How many configurations models take to be cheap enough to enumerate, and so to be exact: well under a second."""
+LARGEST_SUM = 1 << 25  # what `sum_states` will do when asked to, some ten seconds
 
 # Configurations worked on together, so that memory does not grow with their number: a thousand for many rows, whose
 # weights are a matrix rows × block; more for a single row, where the block is the only parallel work.

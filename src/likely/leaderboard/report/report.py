@@ -71,6 +71,11 @@ def _question(board: Leaderboard) -> str:
     return f"How likely is {board.name}?"
 
 
+def _quantity(board: Leaderboard) -> str:
+    """What the evidence is the logarithm of."""
+    return "log p(y | x)" if board.target else "log p(x)"
+
+
 def _about(board: Leaderboard) -> str:
     parts = [f"{board.n_rows:,} test rows"]
     if board.is_text:
@@ -129,11 +134,11 @@ def _apart_row(entry: Entry, own: str) -> str:
 
 def _groups(board: Leaderboard) -> list[tuple[str, list[Entry]]]:
     """Entries that may share an axis: the ranked ones, then those apart by their measure."""
-    groups = [("mean log p(x), nats per row", board.ranked)] if board.ranked else []
+    groups = [(f"mean {_quantity(board)}, nats per row", board.ranked)] if board.ranked else []
     apart = [e for e in board.apart if e.kind != "unavailable" and e.lower > float("-inf")]
     for measure in dict.fromkeys(e.evidence.measure for e in apart if e.evidence is not None):
         same = [e for e in apart if e.evidence is not None and e.evidence.measure == measure]
-        groups.append((f"apart ({measure} measure): mean log p(x), nats per row", same))
+        groups.append((f"apart ({measure} measure): mean {_quantity(board)}, nats per row", same))
     return groups
 
 
@@ -155,7 +160,8 @@ def _spread(board: Leaderboard, colours: dict[str, str]) -> str:
     )
     return section(
         "Evidence row by row",
-        "How log p(x) is spread over the test rows. A long tail to the left: rows that the model finds surprising.",
+        f"How {_quantity(board)} is spread over the test rows. A long tail to the left: rows that the model finds "
+        "surprising.",
         panels,
     )
 
