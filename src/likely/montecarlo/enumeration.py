@@ -17,8 +17,8 @@ from jax import lax
 from jaxtyping import Array, Float, Int, Key
 
 MAX_CONFIGURATIONS = 1 << 20
-"""How many configurations models take to be cheap enough to enumerate, and so to be exact: well under a second."""
-LARGEST_SUM = 1 << 25  # what `sum_states` will do when asked to, some ten seconds
+"""How many configurations models take to be cheap enough to enumerate, and so to be exact."""
+LARGEST_SUM = 1 << 25  # what `sum_states` will do when asked to: about a second for a linear density
 
 # Configurations worked on together, so that memory does not grow with their number: a thousand for many rows, whose
 # weights are a matrix rows × block; more for a single row, where the block is the only parallel work.

@@ -39,8 +39,8 @@ from likely.runtime import float_dtype
 from likely.training import train
 from likely.training.optimisers import Optimizer, Schedule
 
-# Units up to which "auto" takes the exact gradient: 2^16 states are some milliseconds an update, and each further unit
-# doubles that. Who asks for "exact" gets it up to 2^20, some tenths of a second an update.
+# Units up to which "auto" takes the exact gradient: 2^16 states are some hundredths of a second an update, and each
+# further unit doubles that. Who asks for "exact" gets it up to 2^20, about a second an update.
 EXACT_UNITS, MOST_EXACT_UNITS = 16, 20
 GRAPHS = ("complete", "restricted", "semi-restricted")
 
