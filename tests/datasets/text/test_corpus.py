@@ -95,8 +95,8 @@ def test_the_compiled_loop_finds_the_same_tokens(monkeypatch):
         expected = Corpus(some).encode(vocabulary)
         assert (vocabulary.fast("\n".join(some)) is None) == (some is lines)
         with monkeypatch.context() as patch:
-            patch.setattr("likely.datasets.text.corpus._MUCH", 0)
-            patch.setattr("likely.datasets.text.corpus._SENTENCES", 4)
+            patch.setattr("likely.datasets.text.corpus._WORTH_COMPILING", 0)
+            patch.setattr("likely.datasets.text.corpus._SENTENCES_A_READ", 4)
             found = Corpus(some).encode(vocabulary)
             with pytest.raises(DataError, match="holds the token '</s>'"):
                 Corpus([*some, "a </s>"]).encode(vocabulary)

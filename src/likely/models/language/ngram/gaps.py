@@ -18,7 +18,8 @@ from likely.datasets.text.encoded import Encoded
 from likely.datasets.text.vocabulary import BEGIN_ID, END_ID, Vocabulary
 from likely.models.language.ngram.tables import Tables, next_probabilities, score_rows
 
-LARGEST = 1 << 20  # cells of a tensor
+# Of a tensor, 8 MB: a gap by itself may be any of a million words, of two neighbours each one of a thousand.
+MOST_CELLS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,15 +49,17 @@ class Lattice:
         return np.column_stack([s[place] for s, place in zip(self.sets[1:], chosen.T[1:], strict=True)])
 
 
-def lattice(tables: Tables, ids: np.ndarray, largest: int = LARGEST) -> Lattice:
+def lattice(tables: Tables, ids: np.ndarray, largest: int = MOST_CELLS) -> Lattice:
     """Forward and backward over a sentence, which ends with `</s>` and has -1 where a token is not observed."""
     sets, is_exact = _candidates(tables, ids, largest)
-    back = tables.order - 1  # sets that a state chooses in
+    back = tables.order - 1  # A state is a choice in so many sets, fewer at the beginning of the sentence.
+    # Forwards: log p of what is observed so far and of each state. A set that is out of reach is summed out.
     factors, past = [], [np.zeros((1,) * min(back, 1))]
     for t in range(1, len(sets)):
         factors.append(_factor(tables, sets[max(0, t - back) : t + 1]))
         joint = past[-1][..., None] + factors[-1]
         past.append(logsumexp(joint, axis=0) if joint.ndim > back else joint)
+    # Backwards: log p of what is still to come, given each state; then with an axis for the set that a factor sums out.
     future = [np.zeros(past[-1].shape)]
     for factor, state in zip(factors[:0:-1], past[-2::-1], strict=False):
         after = future[-1] if factor.ndim <= back else future[-1][None]
@@ -113,7 +116,7 @@ class GapConditional:
     is_exact : (n_sentences,) whether every token was a candidate for every gap. method : how, for people.
     """
 
-    def __init__(self, tables: Tables, encoded: Encoded, seed: int, largest: int = LARGEST):
+    def __init__(self, tables: Tables, encoded: Encoded, seed: int, largest: int = MOST_CELLS):
         self.encoded, self.seed = encoded, seed
         self.lattices: dict[int, Lattice] = {}
         holed = np.unique(np.searchsorted(encoded.offsets, encoded.gaps, side="right") - 1)
