@@ -19,7 +19,7 @@ from jax import lax
 
 from likely.contract.model import FitRun
 from likely.contract.sequence_model import SequenceModel
-from likely.contract.settings import Count, Decay, Fraction, NonNegative, Positive, Sizes, one_of
+from likely.contract.settings import Count, Decay, Fraction, NonNegative, Positive, Sizes, are_sizes, one_of
 from likely.contract.trained import EarlyStopped
 from likely.datasets import Encoded
 from likely.datasets.text.vocabulary import BEGIN_ID, END_ID
@@ -53,8 +53,8 @@ class RecurrentLM(EarlyStopped, SequenceModel):
     n_embedding : size of the embeddings; None takes that of the top cell.
     tied : the embeddings are the output weights too (Press and Wolf, 2017); then `n_embedding` is the top's size.
     dropout : share of cells of embeddings and outputs that are left out while learning.
-    output : "softmax", or "nce": learned by noise contrast against the unigram distribution with `n_noise` words; its
-        evidence is normalised all the same.
+    output : "softmax", or "nce": learned by noise contrast against the unigram distribution; its evidence is normalised
+        all the same. n_noise : words that "nce" draws as noise.
     length : tokens that gradients go back. n_streams : stretches of text in a batch.
     n_epochs, learning_rate, schedule, gradient_clip, weight_decay, averaging, patience, validate_every : see
         `likely.training.TrainingConfig`; the optimiser is Adam.
@@ -194,7 +194,7 @@ class RecurrentLM(EarlyStopped, SequenceModel):
         )
 
     def _check(self, encoded: Encoded) -> None:
-        if not self.layers or not all(isinstance(n, int | np.integer) and n >= 1 for n in self.layers):
+        if not self.layers or not are_sizes(self.layers):
             raise ValueError(f"`layers` must hold sizes of cells, whole numbers of at least 1, got {self.layers!r}.")
         if self.tied and self.n_embedding not in (None, self.layers[-1]):
             raise ValueError(

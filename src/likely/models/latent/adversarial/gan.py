@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool, Float, Key
 from likely.columns import Columns
 from likely.contract.evidence import Evidence
 from likely.contract.model import FitRun, Model
-from likely.contract.settings import Count, Decay, NonNegative, Positive, Sizes, one_of
+from likely.contract.settings import Count, Decay, NonNegative, Positive, Sizes, are_sizes, one_of
 from likely.contract.trained import Trained
 from likely.models.latent.variational.column_means import starting_point
 from likely.models.latent.variational.priors import StandardNormal
@@ -207,7 +207,7 @@ class GAN(Trained, Model):
         return first_params(key, columns, self.n_components, tuple(self.hidden), self.activation)
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> GANParams:
-        if not all(isinstance(n, int | np.integer) and n >= 1 for n in self.hidden):
+        if not are_sizes(self.hidden):
             raise ValueError(f"`hidden` must hold sizes of layers, whole numbers of at least 1, got {self.hidden!r}.")
         init_key, train_key = jax.random.split(key)
         hidden = tuple(int(size) for size in self.hidden)

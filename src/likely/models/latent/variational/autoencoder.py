@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from likely.columns import Columns
 from likely.contract.model import FitRun, Model
-from likely.contract.settings import Count, Fraction, NonNegative, Positive, Sizes
+from likely.contract.settings import Count, Fraction, NonNegative, Positive, Sizes, are_sizes
 from likely.contract.trained import Trained
 from likely.models.latent.variational.column_means import StartingPoint, starting_point
 from likely.nets import (
@@ -256,5 +256,5 @@ def check_image(schema: Schema, option: str) -> None:
 
 
 def _check_sizes(name: str, sizes: Any) -> None:
-    if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 1 for n in sizes):
+    if not are_sizes(sizes):
         raise ValueError(f"`{name}` must hold sizes of layers, whole numbers of at least 1, got {sizes!r}.")

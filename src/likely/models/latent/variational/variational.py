@@ -22,7 +22,7 @@ from jaxtyping import Array
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
 from likely.contract.model import FitRun, Model
-from likely.contract.settings import Count, NonNegative, Positive, Whole
+from likely.contract.settings import Count, NonNegative, Positive, Whole, are_sizes
 from likely.contract.trained import EarlyStopped, GradientTrained
 from likely.models.latent.variational.column_means import starting_point
 from likely.models.latent.variational.importance import codes, decoded, draw, draw_new, weigh_rows
@@ -91,7 +91,7 @@ class Variational(EarlyStopped, GradientTrained, Model):
     def _sizes(self, name: str) -> tuple[int, ...]:
         """Hyper-parameter `name` as sizes of layers."""
         sizes = getattr(self, name)
-        if not all(isinstance(size, int | np.integer) and size >= 1 for size in sizes):
+        if not are_sizes(sizes):
             raise ValueError(f"`{name}` must hold sizes of layers, whole numbers of at least 1, got {sizes!r}.")
         return tuple(int(size) for size in sizes)
 
