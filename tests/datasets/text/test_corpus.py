@@ -49,7 +49,7 @@ def test_blocks_of_a_file_join_where_they_were_cut(tmp_path, monkeypatch):
     path = tmp_path / "long.txt"
     path.write_text("\n".join(lines))
     for size in (1, 7, 64):
-        monkeypatch.setattr("likely.datasets.text.corpus._BLOCK", size)
+        monkeypatch.setattr("likely.datasets.text.corpus._BYTES_A_READ", size)
         assert list(Corpus.from_files(path)) == [line.split() for line in lines]
 
 
