@@ -20,8 +20,8 @@ from likely.datasets.text.vocabulary import BEGIN, BEGIN_ID, END, END_ID, SPECIA
 Tokenizer = str | Callable[[str], list[str]]
 TOKENIZERS = ("whitespace", "character")
 _BYTES_A_READ = 1 << 20  # Of a file; a block of text and its tokens are all that is held.
-_SENTENCES_A_READ = 4096  # of an iterable, about as much text as a block of a file
-_SENTENCES_A_TASK = 512  # for one thread: some of them a block, so that all have something to do
+_SENTENCES_A_READ = 4096  # Of an iterable: about as much text as a block of a file.
+_SENTENCES_A_TASK = 512  # A block makes several tasks, so that all threads have something to do.
 # Characters in the first block from which the compiled loop is worth the time that Numba takes to load: a text whose
 # first block has fewer is nearly always one that dictionaries are done with sooner.
 _WORTH_COMPILING = 1 << 17
@@ -134,7 +134,7 @@ class Corpus:
         text = self._joined(sentences)
         if text is None:
             return [token for sentence in sentences for token in self._cut(sentence)]
-        block = text.replace("\n", f" {END} ").split()  # all of it at the speed of C
+        block = text.replace("\n", f" {END} ").split()  # All of it runs at the speed of C.
         block.append(END)
         if block.count(END) != len(sentences):
             raise _reserved(END, self.name)
@@ -181,7 +181,7 @@ class Corpus:
         if not self._is_text(sentences):
             return None
         text = "\n".join(sentences)
-        if text.count("\n") != len(sentences) - 1:  # a sentence with line breaks inside
+        if text.count("\n") != len(sentences) - 1:  # Some sentence has line breaks inside.
             text = "\n".join(sentence.replace("\n", " ") for sentence in sentences)
         return text
 
@@ -221,7 +221,7 @@ def as_corpus(text: Any, tokenizer: Tokenizer = "whitespace") -> Corpus:
 
 def _read_lines(path: Path) -> Iterator[list[str]]:
     """The lines of a file, some at a time; a line ends at a line feed, or at CR LF, and nowhere else."""
-    number = 0  # of the lines before this block
+    number = 0  # how many lines were before this block
     rest = b""
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:

@@ -117,7 +117,7 @@ class Spill:
 
     def __exit__(self, *error: Any) -> None:
         if self.file is not None:
-            self.file.close()  # a map of it keeps its content
+            self.file.close()  # A map of the file keeps its content.
 
     def append(self, part: np.ndarray) -> None:
         """Add numbers at the end."""
@@ -148,6 +148,6 @@ def room(length: int, dtype: Any, memory_budget: int) -> np.ndarray:
     dtype = np.dtype(dtype)
     if length * dtype.itemsize <= memory_budget:
         return np.zeros(length, dtype)
-    with tempfile.TemporaryFile() as file:  # the map keeps the file until it is let go
+    with tempfile.TemporaryFile() as file:  # The map keeps the file until it is let go.
         file.truncate(length * dtype.itemsize)
         return np.asarray(np.memmap(file, dtype, mode="r+", shape=(length,)))

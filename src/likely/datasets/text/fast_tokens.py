@@ -116,7 +116,7 @@ def _divides(byte: Any) -> Any:
     return byte <= 32 and (byte >= 28 or 9 <= byte <= 13)
 
 
-@njit(nogil=True, cache=True, inline="always")  # a call would count references to the array: a sixth of the time
+@njit(nogil=True, cache=True, inline="always")  # A call would count references to the array.
 def _is_wide_blank(data: Any, i: Any) -> Any:
     """Whether the character that begins at byte i, 0xC2 or 0xE1 to 0xE3, is a blank beyond ASCII.
 
@@ -130,9 +130,9 @@ def _is_wide_blank(data: Any, i: Any) -> Any:
 @njit(nogil=True, cache=True)
 def _cut(data: Any, letters: Any, ends: Any, slots: Any, out: Any) -> Any:
     """Ids of the tokens into `out`; how many, -1 if there are other blanks; and a mark that stood among them."""
-    n, start, hashed, mark = 0, -1, _BASIS, -1  # start is that of the token which is being read, -1 between tokens
+    n, start, hashed, mark = 0, -1, _BASIS, -1  # `start` is -1 between tokens.
     for i in range(data.shape[0] + 1):
-        c = data[i] if i < data.shape[0] else _LINE_FEED  # the last line ends here
+        c = data[i] if i < data.shape[0] else _LINE_FEED  # The last line may end without one.
         if not _divides(c):
             if start < 0:
                 start, hashed = i, _BASIS

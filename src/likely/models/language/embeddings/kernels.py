@@ -109,7 +109,7 @@ def add_rows(work: Any, start: int, stop: int, part: int, n_parts: int, task: An
     width = weights.vectors.shape[1]
     for slot in range(start, stop):
         n = work.n_contexts[slot]
-        if n == 0:  # the end of a sentence, or a word without neighbours: its slot holds an old gradient
+        if n == 0:  # At the end of a sentence, or at a word without neighbours, the slot holds an old gradient.
             continue
         for j in range(n):
             word = work.contexts[slot, j]

@@ -40,7 +40,7 @@ _WORDS_A_TASK = 1 << 14
 # at one point, and the sum of those of one row, over more occurrences, would go too far at the usual rates.
 _REPEATS_IN_A_BATCH = 32.0
 _LARGEST_BATCH = 1024  # Windows; with 100 components and five words to either side their gradients take 7 MB.
-_LANES = 16  # numbers in a register of the widest kind, 512 bits, to a multiple of which rows are padded
+_LANES = 16  # Rows are padded to a multiple of what the widest registers hold: 512 bits.
 
 
 class Threads:

@@ -172,7 +172,7 @@ class SkipGram(SequenceModel):
         keep = keep_probability(counts, self.subsample)
         start = self._start(counts, seed)
         weights = Weights(pad(start.vectors), pad(start.outputs), start.bias)
-        with Threads(self.n_threads) as threads, np.errstate(all="ignore"):  # what overflows is looked at below
+        with Threads(self.n_threads) as threads, np.errstate(all="ignore"):  # Overflow is looked for below.
             train = self._trainer(counts, threads)
             self.history_["loss"] = []
             for epoch in range(self.n_epochs):

@@ -106,7 +106,7 @@ def context_vectors(vectors: np.ndarray, pairs: Pairs) -> np.ndarray:
 
 def log_normalizers(weights: Weights, inputs: np.ndarray) -> np.ndarray:
     """(n,) log Σ_w exp(u_w·v + b_w) for the vectors v of contexts (n, d)."""
-    step = 256  # contexts at a time, so that their scores of all words need not be held for all of them
+    step = 256  # Scores of all words are held for so many contexts at a time.
     parts = [inputs[start : start + step] @ weights.outputs.T + weights.bias for start in range(0, len(inputs), step)]
     return np.concatenate([log_sum_exp(part) for part in parts])
 

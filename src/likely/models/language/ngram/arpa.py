@@ -25,7 +25,7 @@ from likely.datasets.text.vocabulary import BEGIN, BEGIN_ID, END, SPECIAL, Vocab
 from likely.models.language.ngram.tables import Tables
 from likely.storage.files import write_atomically
 
-_LOG10_OF_ZERO = -99.0  # what all tools write for it
+_LOG10_OF_ZERO = -99.0  # This is what all tools write.
 _LOG_OF_TEN = math.log(10)
 
 
@@ -126,7 +126,7 @@ class _Reader:
 
     def head(self) -> list[int]:
         """How many n-grams of each order the file says it has; leaves the reader at the first section's title."""
-        for line in self.lines:  # whatever stands before is a comment
+        for line in self.lines:  # Whatever stands before is a comment.
             if line == b"\\data\\":
                 break
         else:

@@ -70,7 +70,8 @@ def count_ngrams(encoded: Encoded, order: int, memory_budget: int = 2 << 30) -> 
     memory_budget : bytes. What is larger lies in files without a name.
     """
     n_words, share = len(encoded.vocabulary), memory_budget // 16
-    numbers = room(len(encoded.tokens), np.int64, share)  # of the n-gram that ends at each position, -1 where none
+    # The number of the n-gram that ends at each position, -1 where there is none; it goes from order to order.
+    numbers = room(len(encoded.tokens), np.int64, share)
     numbers[:] = encoded.tokens
     bounds = [0, n_words]
     kinds = (np.int32, np.int64, np.int64, np.int64)
@@ -104,7 +105,7 @@ class _Level:
         self.share = memory_budget // 16
         self.size = chunk_size(memory_budget)
         self.starts = range(0, len(numbers), self.size)
-        self.whole: tuple[np.ndarray, ...] | None = None  # the only chunk, ranked
+        self.whole: tuple[np.ndarray, ...] | None = None  # If there is only one chunk, it is ranked once and kept.
 
     def table(self) -> tuple[np.ndarray, np.ndarray]:
         """Sorted keys and their counts: of the only chunk if the text fits, else of merged runs."""

@@ -39,7 +39,7 @@ class Lattice:
 
     def sample(self, random: np.random.Generator, n: int) -> np.ndarray:
         """(n, length) completed sentences, `</s>` included: forwards, each token by its factor and what follows."""
-        chosen = np.zeros((n, 1), dtype=np.int64)  # places in the sets, that of <s> first
+        chosen = np.zeros((n, 1), dtype=np.int64)  # Places in the sets; that of <s> is the first.
         for factor, future in zip(self.log_factors, self.log_future, strict=True):
             log_p = (factor + future)[tuple(chosen[:, 1 - factor.ndim :].T)] if factor.ndim > 1 else factor + future
             log_p = np.broadcast_to(log_p, (n, factor.shape[-1]))
@@ -84,8 +84,8 @@ def _candidates(tables: Tables, ids: np.ndarray, largest: int) -> tuple[list[np.
     padded = np.concatenate([[BEGIN_ID], ids])
     is_gap = padded < 0
     window = np.ones(tables.order, dtype=np.int64)
-    together = int(np.convolve(is_gap.astype(np.int64), window).max())  # gaps that a factor may span
-    words = np.delete(np.arange(tables.n_words), [BEGIN_ID, END_ID])  # a gap is a token: the length is known
+    together = int(np.convolve(is_gap.astype(np.int64), window).max())  # A factor spans so many gaps at most.
+    words = np.delete(np.arange(tables.n_words), [BEGIN_ID, END_ID])  # The length is known, so a gap is no edge.
     size = len(words) if len(words) ** together <= largest else int(largest ** (1 / together) + 1e-9)
     sets = [
         _best(tables, padded, t, words, size) if is_gap[t] else padded[t : t + 1].astype(np.int64)
@@ -102,7 +102,7 @@ def _best(tables: Tables, padded: np.ndarray, t: int, words: np.ndarray, size: i
     known = padded[before[-1] + 1 if len(before) else 0 : t]
     with np.errstate(divide="ignore"):
         liking = np.log(next_probabilities(tables, known))[words]
-    if padded[t + 1] >= 0:  # there is one: the last token is </s>
+    if padded[t + 1] >= 0:  # There is a next token, since the last one is </s>.
         liking = liking + score_rows(tables, np.column_stack([words, np.full(len(words), padded[t + 1])]))
     return np.sort(words[np.argsort(-liking, kind="stable")[:size]])
 

@@ -308,7 +308,7 @@ def _search(slots: Any, n_asked: int, now: Any, out: Any) -> int:
         t, key, at = now.place[i], now.context[i], now.slot[i]
         while slots[at, 0] >= 0 and slots[at, 0] != key:
             at = _after(at, slots)
-        now.entry[t] = slots[at, 1]  # a free slot's is -1
+        now.entry[t] = slots[at, 1]  # A free slot has -1 there.
         if now.entry[t] >= 0:
             now.place[n_found], now.context[n_found] = t, now.entry[t]
             n_found += 1

@@ -137,7 +137,7 @@ class RecurrentLM(EarlyStopped, SequenceModel):
                 batch_size=n_streams,
                 shuffle=False,
                 patience=self.patience if has_valid else None,
-                memory_budget=TrainingConfig.memory_budget,  # the model's own is of text
+                memory_budget=TrainingConfig.memory_budget,  # The model's own setting is about text.
             ),
             key=train_key,
             state=Stream(module.first(n_streams)),
