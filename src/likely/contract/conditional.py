@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from likely.columns import Columns, Scaling
+from likely.contract.notebook import show_conditional
 from likely.schema import Schema
 
 N_DRAWS = 1000  # behind quantiles and intervals: a quantile of 5% then rests on fifty draws
@@ -143,6 +144,9 @@ class Conditional:
     def sample(self, n: int = 1, random_state: int | None = None) -> list[Any]:
         """N completed copies of the rows, each a draw of all unobserved cells together."""
         return [self._filled_user(draw) for draw in self._draws(n, random_state)]
+
+    def _repr_html_(self) -> str:
+        return show_conditional(self.rows, self.mean(), self.std(), self.units.schema.names)
 
     def _draws(self, n: int, random_state: int | None) -> np.ndarray:
         draws = np.asarray(self.parts.sample(jax.random.fold_in(self.key(random_state), 1), n), dtype=np.float64)

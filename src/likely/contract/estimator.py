@@ -16,6 +16,7 @@ import jax
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from likely.contract.notebook import show_estimator
 from likely.contract.settings import Declared, RandomState, seed_of
 from likely.runtime import use_compilation_cache
 from likely.storage import registry
@@ -109,6 +110,9 @@ class Estimator(Declared, Learned, metaclass=abc.ABCMeta):
         """Write what was fitted into one file, arrays and JSON, no code; `likely.load` reads it."""
         check_is_fitted(self)
         write_arrays(path, *self._to_file())
+
+    def _html_repr(self) -> str:  # what scikit-learn shows in notebooks, where its `display` is "diagram"
+        return show_estimator(self)
 
     def _key(self, stream: str, random_state: Any = None) -> jax.Array:
         seed = self.seed_ if random_state is None else seed_of(random_state)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from likely.contract.evidence import Difference, Evidence
+from likely.contract.notebook import frame_of
 from likely.datasets import CONVENTION, Dataset, TextDataset
 
 LEVEL = 0.95  # of every interval that is shown
@@ -233,6 +234,16 @@ class Leaderboard:
             **({"target": self.target} if self.target else {}),
             "entries": figures,
         }
+
+    def to_frame(self, backend: str = "polars") -> Any:
+        """A data frame with a line for each model, the columns of `to_dict`; null for what is unknown or unlimited.
+
+        Parameters
+        ----------
+        backend : the library of the frame: "polars", "pandas" or "pyarrow".
+        """
+        entries = self.to_dict()["entries"]
+        return frame_of({name: [entry[name] for entry in entries] for name in entries[0]} if entries else {}, backend)
 
     def to_report(self, path: str | os.PathLike[str]) -> None:
         """Write one self-contained HTML file with tables and pictures."""

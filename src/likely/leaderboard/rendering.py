@@ -6,6 +6,7 @@ from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from likely.contract.notebook import table
 from likely.datasets import CONVENTION
 from likely.leaderboard.board import Entry, Leaderboard
 from likely.leaderboard.wording import (
@@ -143,17 +144,10 @@ def as_text(board: Leaderboard) -> str:
 def as_html(board: Leaderboard) -> str:
     """A plain HTML table, for a notebook."""
     digits = min(2, digits_for(board))
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings(board))
-    rows = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells(entry, board, digits))}</tr>"
-        for entry in board.ranked
-    )
+    ranked = table(headings(board), (cells(entry, board, digits) for entry in board.ranked))
     apart = "".join(
         f"<li><b>{escape(e.name)}</b> {escape(evidence(e, digits))}: {escape(e.apart)}</li>" for e in board.apart
     )
     legend = "<br>".join(escape(line) for line in LEGEND)
     apart = f"<p>Apart:</p><ul>{apart}</ul>" if apart else ""
-    return (
-        f"<p><b>{escape(board.name)}</b>: {escape(verdict(board))}</p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{apart}<p><small>{legend}</small></p>"
-    )
+    return f"<p><b>{escape(board.name)}</b>: {escape(verdict(board))}</p>{ranked}{apart}<p><small>{legend}</small></p>"

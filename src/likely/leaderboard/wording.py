@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from likely.contract.evidence import SIGNS
 from likely.leaderboard.board import LEVEL, Entry, Leaderboard
 
-SIGNS = {"exact": "=", "lower": "≥", "upper": "≤", "estimate": "≈", "unavailable": ""}
 SCORES = {"accuracy": "accuracy", "r2": "R²"}
 STANDINGS = {"best": "", "behind": "", "tied": "~", "open": "?", "apart": ""}
 

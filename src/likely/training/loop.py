@@ -30,8 +30,8 @@ SEGMENT_SECONDS = 0.75  # Long beside the cost of a call, short for someone who 
 # Steps of the first segments. The first waits for the compiler, the second is timed, and from then on a segment has as
 # many as fit.
 FIRST_STEPS = 1
-_MOST_GROWTH = 16  # times the steps of the segment before: one that was timed wrongly short makes no endless next one
-_NOT_A_METRIC = ("epoch", "seconds")  # of the history: a reporter knows them already
+_MAX_GROWTH = 16  # from segment to segment: one that seemed short by mistake is not to make the next one endless
+_NOT_A_METRIC = ("epoch", "seconds")  # These columns of the history a reporter knows already.
 
 
 @dataclass(frozen=True)
@@ -275,4 +275,4 @@ class _Pace:
             self.warm = True
             return
         wanted = int(steps * SEGMENT_SECONDS / max(seconds, 1e-6))
-        self.steps = max(1, min(wanted, _MOST_GROWTH * max(steps, self.steps)))
+        self.steps = max(1, min(wanted, _MAX_GROWTH * max(steps, self.steps)))

@@ -27,7 +27,7 @@ from jaxtyping import Array, Bool, Float, Int
 from likely.training.batches import Batch
 from likely.training.optimisers import OptimiserSpec, make_optimiser
 
-Numbers = Mapping[str, float | Array]  # given as numbers, seen as arrays inside a program
+Numbers = Mapping[str, float | Array]  # They are given as numbers, and are arrays inside a program.
 # Streams of the run's key, so that validating more often changes no step. The order of rows has randomness of its own,
 # made in NumPy of the key's words (`Feed`).
 STEPS, VALIDATION = 0, 1
@@ -105,7 +105,7 @@ def comparable(function: Any) -> Any:
     return function
 
 
-@functools.lru_cache(maxsize=32)  # bounded: a program keeps the functions it was made from alive
+@functools.lru_cache(maxsize=32)  # The cache is bounded, since a program keeps the functions it was made from alive.
 def run(program: Program) -> Callable[[Carry, Inputs, Batch, Array, int, int], Carry]:
     """The compiled (carry, inputs, data, order, start, stop) -> carry."""
 

@@ -17,6 +17,7 @@ from likely.datasets.text.vocabulary import END_ID, GAP_ID, UNKNOWN_ID, Vocabula
 
 _TOKENS_A_LOOK = 1 << 16  # Masks of so many stay in a cache, and of a map of a file little is held at a time.
 CONVENTION = "counting every token and </s>, not <s>"
+"""What a perplexity counts, for people."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from likely.models.language.recurrent.generation import Choice, generate
 from likely.models.language.recurrent.network import LanguageNetwork
 from likely.montecarlo.alias import AliasTable, alias_table
 from likely.nets.recurrent import CELLS, SQUASHINGS
-from likely.objectives.next_token import NOTHING, Stream, next_token, token_loss
+from likely.objectives.next_token import NO_TARGET, Stream, next_token, token_loss
 from likely.runtime import use_compilation_cache
 from likely.storage.modules import restore_module, save_module
 from likely.training import TrainingConfig, train
@@ -224,7 +224,7 @@ def stretched(encoded: Encoded, n_streams: int, length: int) -> np.ndarray:
     n_stretches = -(-len(tokens) // (n_streams * length))
     room = n_streams * n_stretches * length
     parts = []
-    for part, filler in ((inputs, END_ID), (tokens, NOTHING)):
+    for part, filler in ((inputs, END_ID), (tokens, NO_TARGET)):
         padded = np.full(room, filler, np.float32)
         padded[: len(part)] = part
         parts.append(padded.reshape(n_streams, n_stretches, length))
