@@ -64,7 +64,7 @@ def fit_text(model: Any, data: str, out: Path, force: bool, json: bool) -> None:
         return
     from likely.leaderboard.wording import seconds as spoken
 
-    about = f"{fitted._describe()}: {len(fitted.vocabulary_):,} tokens, {fitted.n_parameters_:,} parameters"
+    about = f"{fitted.describe()}: {len(fitted.vocabulary_):,} tokens, {fitted.n_parameters_:,} parameters"
     typer.echo(f"{about}, fitted in {spoken(seconds)}, saved as {out}")
     typer.echo(f"test sentences: {figures[1]}")
 

@@ -149,6 +149,14 @@ class SequenceModel(DensityMixin, SequenceHooks, Estimator):
             return Evidence.exact(values, **about)
         return Evidence.estimate(values, values, np.where(is_exact, values, np.inf), **about)
 
+    def describe(self) -> str:
+        """What the model is, for people: "modified Kneser-Ney 5-gram"."""
+        return self._describe()
+
+    def encode(self, X: Any) -> Encoded:
+        """Text as the numbers of its tokens, by the vocabulary that `fit` made."""
+        return self._encoded(X)
+
     def score_samples(self, X: Any) -> np.ndarray:
         """(n_sentences,) the evidence's values: log p in nats."""
         self._check_likelihood()

@@ -31,7 +31,7 @@ from likely.training import train
 from likely.training.optimisers import Schedule
 
 # What an evidence is a probability of. It is not that of text, log p(target) on its own, and refuses to be compared.
-CONDITIONAL_MEASURE = "counting, of the target given the input"
+CONDITIONAL_MEASURE = "conditional counting (target | input)"
 # A program is compiled for each padded length. Powers of two make them few; below eight steps a program of its own
 # would cost more than the steps that it saves.
 _LEAST_PADDED_LENGTH = 8

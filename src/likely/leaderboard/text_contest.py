@@ -50,10 +50,12 @@ def _ready_copy(model: Any, seed: int) -> Any:
     """A clone with sound settings, and with the contest's seed where it has none of its own."""
     from sklearn.base import clone
 
+    from likely.contract.estimator import check_settings
+
     copy = clone(model)
     if copy.random_state is None:
         copy.set_params(random_state=seed)
-    copy._validate_params()
+    check_settings(copy)
     return copy
 
 
@@ -147,7 +149,7 @@ def _named(models: list[Any]) -> dict[str, Any]:
     """What each model is, in words; with a number where that repeats."""
     out: dict[str, Any] = {}
     for model in models:
-        name = base = model._describe()
+        name = base = model.describe()
         number = 2
         while name in out:
             name, number = f"{base} #{number}", number + 1

@@ -128,7 +128,7 @@ class Corpus:
     # ------------------------------------------------------------------- blocks
     def _blocks(self) -> Iterator[list[Any]]:
         """Tokens of some sentences at a time, flat, each sentence closed by `</s>`."""
-        return map(self._tokens, self._read())
+        return map(self._tokens, self.blocks())
 
     def _tokens(self, sentences: list[Any]) -> list[Any]:
         text = self._joined(sentences)
@@ -142,7 +142,7 @@ class Corpus:
 
     def _ids(self, vocabulary: Vocabulary) -> Iterator[np.ndarray]:
         """Token ids of some sentences at a time: by the compiled loop where there is much text, else one by one."""
-        blocks = self._read()
+        blocks = self.blocks()
         first = next(blocks, [])
         much = len(first) > 1 and self._is_text(first) and sum(map(len, first)) > _WORTH_COMPILING
         if not much:
@@ -200,7 +200,7 @@ class Corpus:
             raise _reserved(END, self.name)
         return [*tokens, END]
 
-    def _read(self) -> Iterator[list[Any]]:
+    def blocks(self) -> Iterator[list[Any]]:
         if self._paths is not None:
             for path in self._paths:
                 yield from _read_lines(path)

@@ -51,7 +51,7 @@ def load_text(path: Path, *, tokenizer: Tokenizer = "whitespace") -> TextDataset
 def _some(corpus: Corpus, places: Any) -> Iterator[str]:
     """The lines whose number, modulo ten, is among `places`."""
     number = 0
-    for lines in corpus._read():
+    for lines in corpus.blocks():
         for line in lines:
             if number % 10 in places:
                 yield line
