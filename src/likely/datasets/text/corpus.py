@@ -201,6 +201,7 @@ class Corpus:
         return [*tokens, END]
 
     def blocks(self) -> Iterator[list[Any]]:
+        """The sentences as they stand in the source, some at a time."""
         if self._paths is not None:
             for path in self._paths:
                 yield from _read_lines(path)
