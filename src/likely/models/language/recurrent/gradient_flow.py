@@ -58,7 +58,7 @@ def gradient_flow(model: Any, text: Any, layer: int = 0) -> GradientFlow:
     cells = module.stack.cells
     if not 0 <= layer < len(cells):
         raise ValueError(f"`layer` must lie in 0..{len(cells) - 1}, got {layer}.")
-    tokens = np.asarray(model._encoded([text]).tokens)[:-1]
+    tokens = np.asarray(model.encode([text]).tokens)[:-1]
     if len(tokens) < 2 or (tokens < 0).any():
         raise ValueError("`text` must be a sentence of at least two tokens without gaps.")
     x = module.embedding[jnp.asarray([BEGIN_ID, *tokens])][None]
