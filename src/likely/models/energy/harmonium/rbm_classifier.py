@@ -27,6 +27,7 @@ from likely.models.energy.harmonium.few_holes import few_holes
 from likely.models.energy.harmonium.learning import ChainState, contrast, keep_scales, to_learning, to_natural
 from likely.models.energy.harmonium.machine import RBMParams, hidden_logits
 from likely.models.energy.harmonium.rbm import RBM, moments
+from likely.models.energy.normaliser.annealed import answers_of
 from likely.models.prediction.joint import JointlyFitted
 from likely.runtime import by_blocks, float_dtype
 from likely.schema import Column
@@ -85,7 +86,7 @@ def label_probabilities(joint: RBM, rows: Float[np.ndarray, "n d"]) -> Float[np.
     Exact for complete rows, for rows that lack a few bits, and for machines that can be enumerated; by clamped chains
     for the others.
     """
-    columns, answers, key = joint.columns_, joint._answers(), joint._key("condition")
+    columns, answers, key = joint.columns_, answers_of(joint), InStandardUnits(joint).key("condition")
     places = np.flatnonzero(columns.column_of == columns.n_columns - 1)
     out = np.empty((len(rows), len(places)))
     labelled = _with_label(rows, 0)

@@ -17,7 +17,8 @@ from jaxtyping import Array
 from sklearn.base import clone
 
 from likely.columns import Columns, Scaling
-from likely.contract.model import FitRun, Model
+from likely.contract.estimator import check_settings
+from likely.contract.model import InStandardUnits, Model
 from likely.objectives.nce import Noise, check_support, refuse_rows
 from likely.schema import Schema
 
@@ -98,11 +99,11 @@ def _check_model(model: Any, columns: Columns) -> None:
 def _fitted(model: Model, rows: np.ndarray, schema: Schema, key: jax.Array) -> Model:
     """A copy of a model fitted to rows that are in standard units already."""
     model = clone(model)
-    model._validate_params()
-    model.schema_, model.columns_, model.n_features_in_ = schema, Columns.of(schema), schema.n_columns
+    check_settings(model)
+    model.schema_, model.n_features_in_ = schema, schema.n_columns
     model.scaling_ = Scaling(np.zeros(schema.n_columns), np.ones(schema.n_columns))
     model.history_ = {}
-    model.params_ = model._fit(rows, key, FitRun())
+    model.params_ = InStandardUnits(model).fit(rows, Columns.of(schema), key)
     return model
 
 
@@ -113,13 +114,13 @@ def _check_cells(model: Model, rows: np.ndarray, columns: Columns) -> None:
     if pairs:
         cells = np.full((len(pairs), rows.shape[1]), np.nan, rows.dtype)
         cells[np.arange(len(pairs)), [place for place, _ in pairs]] = [value for _, value in pairs]
-        values = model._evidence(cells, jax.random.key(0)).values
+        values = InStandardUnits(model).evidence(cells, jax.random.key(0)).values
         for (place, value), found in zip(pairs, values, strict=True):
             if found < _IMPOSSIBLE:
                 where = np.flatnonzero(rows[:, place] == value)
                 name = model.schema_.names[place]
                 refuse_rows(where, partial("it rules out {1:g} in column {0!r}, as in row {2}".format, name, value))
-    values = model._evidence(rows, jax.random.key(0)).values
+    values = InStandardUnits(model).evidence(rows, jax.random.key(0)).values
     refuse_rows(np.flatnonzero(~np.isfinite(values)), lambda row: f"its log density at row {row} is {values[row]:g}")
 
 
@@ -127,11 +128,13 @@ def _from_model(model: Any, shift: np.ndarray, factor: np.ndarray, dtype: Any) -
     """The model's density of rows that are (model's units - shift) / factor."""
     from likely.models.graphs.independent import Independent
     from likely.models.latent.linear import linear_gaussian
+    from likely.models.latent.mixture.components import Layout
     from likely.models.latent.mixture.mixture import Mixture
 
     params, inner = model.params_, (linear_gaussian.sample, linear_gaussian.log_prob)
     if isinstance(model, Mixture):
-        inner = (partial(_sample_mixture, model._layout), partial(_log_mixture, model._layout))
+        layout = Layout.of(model.columns_, model.covariance)
+        inner = (partial(_sample_mixture, layout), partial(_log_mixture, layout))
     elif isinstance(model, Independent):
         params = params.eta
         inner = (partial(_sample_independent, model.columns_), partial(_log_independent, model.columns_))

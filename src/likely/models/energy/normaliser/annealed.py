@@ -44,6 +44,11 @@ class Annealed(Model):
         return Settings(self.n_ais_chains, self.n_temperatures, self.n_sweeps)
 
 
+def answers_of(model: Annealed) -> Answers:
+    """The fitted machine of a model, ready to be asked by what is built on the model."""
+    return model._answers()
+
+
 class Answered(Annealed):
     """Models of which all that is asked is what their machine answers."""
 
