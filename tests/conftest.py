@@ -1,8 +1,10 @@
-"""What all tests share: seeds, the configuration of JAX, and the folder of real data.
+"""What all tests share: seeds, the configuration of JAX, checked shapes, and the folder of real data.
 
 Seeds are scikit-learn's way: a test that draws random numbers takes `global_random_seed` and must pass with every seed.
 One fixed seed runs by default; `LIKELY_TESTS_GLOBAL_RANDOM_SEED` takes another ("7"), a range ("3-9", both ends
 included) or "all" (0 to 99). Hypothesis draws the same examples every time, unless that variable is set.
+
+Shapes and types of signatures are checked in every call that a test makes, by jaxtyping's import hook and beartype.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import jaxtyping
 import pytest
 from hypothesis import settings
 
@@ -37,6 +40,22 @@ settings.register_profile(
     "likely", deadline=None, derandomize=not os.environ.get("LIKELY_TESTS_GLOBAL_RANDOM_SEED"), print_blob=True
 )
 settings.load_profile("likely")
+
+# An integer is a float here, as it is for mypy; beartype looks at one item of a list, so a check costs microseconds.
+CHECKER = "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
+
+
+def modules_with_shapes() -> list[str]:
+    """Every module of the library that writes a shape into a signature; the rest would only be slower to import.
+
+    What Numba compiles must not be wrapped. Such modules hold NumPy arrays and no jaxtyping, so they are not listed.
+    """
+    files = sorted((ROOT / "src" / "likely").rglob("*.py"))
+    shaped = [path for path in files if "from jaxtyping import" in path.read_text()]
+    return [".".join(path.relative_to(ROOT / "src").with_suffix("").parts) for path in shaped]
+
+
+jaxtyping.install_import_hook(modules_with_shapes(), CHECKER)
 
 
 def seeds_from(text: str | None) -> list[int]:
@@ -71,6 +90,14 @@ def _release_programs() -> Iterator[None]:
         import jax
 
         jax.clear_caches()
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """No check of shapes and types inside the test, which hands a function what the function itself must refuse."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 def environment_of(n_devices: int) -> dict[str, str]:
