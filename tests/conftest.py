@@ -4,7 +4,7 @@ Seeds are scikit-learn's way: a test that draws random numbers takes `global_ran
 One fixed seed runs by default; `LIKELY_TESTS_GLOBAL_RANDOM_SEED` takes another ("7"), a range ("3-9", both ends
 included) or "all" (0 to 99). Hypothesis draws the same examples every time, unless that variable is set.
 
-Shapes and types of signatures are checked in every call that a test makes, by jaxtyping's import hook and beartype.
+Shapes in signatures are checked in every call that a test makes: tests/shapes.py.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from pathlib import Path
 import jaxtyping
 import pytest
 from hypothesis import settings
+
+from tests import shapes
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_SEED = 42
@@ -41,21 +43,7 @@ settings.register_profile(
 )
 settings.load_profile("likely")
 
-# An integer is a float here, as it is for mypy; beartype looks at one item of a list, so a check costs microseconds.
-CHECKER = "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
-
-
-def modules_with_shapes() -> list[str]:
-    """Every module of the library that writes a shape into a signature; the rest would only be slower to import.
-
-    What Numba compiles must not be wrapped. Such modules hold NumPy arrays and no jaxtyping, so they are not listed.
-    """
-    files = sorted((ROOT / "src" / "likely").rglob("*.py"))
-    shaped = [path for path in files if "from jaxtyping import" in path.read_text()]
-    return [".".join(path.relative_to(ROOT / "src").with_suffix("").parts) for path in shaped]
-
-
-jaxtyping.install_import_hook(modules_with_shapes(), CHECKER)
+shapes.install()
 
 
 def seeds_from(text: str | None) -> list[int]:

@@ -1,16 +1,17 @@
 """The tests check shapes and types of signatures themselves: what is wrong must fail."""
 
 import importlib
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import jaxtyping
 import pytest
-from jaxtyping import TypeCheckError
+from jaxtyping import Array, Float, TypeCheckError
 
 from likely.columns import Columns
 from likely.nets.column_interface import log_density_at
-from tests.conftest import CHECKER, modules_with_shapes
+from tests.shapes import CHECKER, modules_with_shapes, shape_in
 
 PLANTED = """
 from __future__ import annotations
@@ -60,6 +61,21 @@ def test_the_librarys_functions_are_checked():
     for wrong in (jnp.zeros((4, 3)), jnp.zeros(()), x.astype(int)):
         with pytest.raises(TypeCheckError, match="log_density_at"):
             log_density_at(columns, x, None, wrong, jnp.zeros(0))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "checks"),
+    [
+        (int, False),
+        (dict[str, Float[Array, " n"]], False),
+        (Float[Array, " n"] | str, False),  # something else may come, so nothing can be said
+        (Float[Array, " n"] | None, True),
+        (tuple[Float[Array, "_n _d"], ...], True),
+        (tuple[int, list[Float[Array, " n"]]], True),
+    ],
+)
+def test_what_has_a_shape_is_checked(annotation, checks):
+    assert (shape_in(annotation) is not Any) == checks
 
 
 def test_every_room_of_pure_functions_is_listed():

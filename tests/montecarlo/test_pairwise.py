@@ -122,7 +122,6 @@ def test_exact_starts_stay_exact_at_another_temperature(global_random_seed):
     check_frequencies(np.bincount(state_numbers(after), minlength=2**N), exact)
 
 
-@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("make", "said"),
     [

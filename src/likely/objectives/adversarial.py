@@ -17,7 +17,7 @@ critic, with a second derivative where slopes are penalised, and one of the gene
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import equinox as eqx
 import jax
@@ -30,7 +30,6 @@ LOSSES = ("non_saturating", "saturating", "wasserstein")
 Critic = Callable[[Array], Array]  # (n, L) -> (n, 1)
 
 
-@runtime_checkable
 class Player(Protocol):
     """What the objective needs of the generator's module."""
 

@@ -7,7 +7,7 @@ the prior of the topmost units, which is linear in z. Only observed cells are co
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
@@ -16,7 +16,6 @@ from likely.gradients import Estimator
 from likely.gradients.distributions import Discrete
 
 
-@runtime_checkable
 class DiscreteModel(Protocol):
     """What the bound needs of a module; z is (s, n, units ...), relaxed or not."""
 

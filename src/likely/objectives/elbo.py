@@ -8,7 +8,7 @@ evidence of the observed part.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,6 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
 
-@runtime_checkable
 class Posterior(Protocol):
     """q(z | x) of n rows; those with `has_log_prob` also have log_prob(z), log q of any latents (n, s, k)."""
 
@@ -30,7 +29,6 @@ class Posterior(Protocol):
         """KL(q || N(0, I)) (n,), in closed form as far as there is one, the rest by q's samples z; None if nowhere."""
 
 
-@runtime_checkable
 class Prior(Protocol):
     """p(z)."""
 
@@ -41,7 +39,6 @@ class Prior(Protocol):
         """KL(q || p) (n,): in closed form, or from q's samples z and their log q."""
 
 
-@runtime_checkable
 class LatentModel(Protocol):
     """What the bound needs of a module.
 

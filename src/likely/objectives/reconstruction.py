@@ -7,14 +7,13 @@ Terms add up, each with its own weight, and 0 leaves one out: corruption of what
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
 
-@runtime_checkable
 class Coder(Protocol):
     """What the objective needs of a module."""
 

@@ -10,7 +10,7 @@ at first they alone do, since a q that has not seen labels yet would settle on c
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,6 @@ from jaxtyping import Array, Bool, Float, Key
 from likely.objectives.elbo import LatentModel, elbo
 
 
-@runtime_checkable
 class LabelledModel(Protocol):
     """A latent model for each of K labels, and what connects them."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import jax
 import numpy as np
@@ -17,7 +17,6 @@ from likely.models.energy.normaliser import Annealed
 from likely.schema import Schema
 
 
-@runtime_checkable
 class Answers(Protocol):
     """What can be asked of a machine, however it is answered."""
 
