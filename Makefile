@@ -18,10 +18,10 @@ compare: $(INSTALLED)
 	$(BIN)/likely compare digits
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -q  # a file on one core: what it fits and compiles, it does once
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q  # a file on one core: what it fits and compiles, it does once
 
 coverage: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -q --cov --cov-report=json:.cache/coverage/report.json
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --cov --cov-report=json:.cache/coverage/report.json
 	$(BIN)/python -m tests.coverage_table .cache/coverage/report.json
 
 lint: $(INSTALLED)
