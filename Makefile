@@ -4,15 +4,18 @@
 # make lint      style, format, types, direction of imports;  make format  mends the first two
 # make bench     every benchmark, or one: make bench BENCH=rbm
 # make gallery   every picture of the documentation
+# make docs      the documentation as a site, build/site/index.html, with a reference of every public name
+# make dist      wheel and source archive in dist/, tried in an empty environment
 # make clean     remove the environment, the caches and the report
 
 PYTHON ?= python3
 BENCH ?=
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+DOCS := .venv-docs/.installed
 
 .DELETE_ON_ERROR:
-.PHONY: compare test coverage lint format bench gallery clean
+.PHONY: compare test coverage lint format bench gallery docs dist clean
 
 compare: $(INSTALLED)
 	$(BIN)/likely compare digits
@@ -40,6 +43,21 @@ bench: $(INSTALLED)
 gallery: $(INSTALLED)
 	set -e; for script in docs/gallery/*.py; do echo "$$script"; $(BIN)/python "$$script"; done
 
+# Nothing is fetched, and any warning (a broken link, a public name without its place) is an error; --quiet would hide it.
+docs: $(DOCS)
+	NO_MKDOCS_2_WARNING=1 PATH="$(CURDIR)/.venv-docs/bin:$$PATH" mkdocs build --strict
+	@echo "build/site/index.html"
+
+dist: $(INSTALLED)
+	.ci/dist $(CURDIR)/$(BIN)/python
+
+# The site reads likely's source without importing it, so its environment has neither JAX nor likely.
+$(DOCS): requirements-docs.lock
+	@echo "Installing into .venv-docs (only when requirements-docs.lock changes) ..."
+	@$(PYTHON) -m venv .venv-docs
+	@.venv-docs/bin/python -m pip install -qq --disable-pip-version-check -r requirements-docs.lock
+	@touch $@
+
 # The build back end is in the lock as well, so that the last step fetches nothing. -qq leaves only errors.
 $(INSTALLED): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -51,5 +69,5 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf .venv benchmarks/.venv .cache .hypothesis build dist report.html
+	rm -rf .venv .venv-docs benchmarks/.venv .cache .hypothesis build dist report.html
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -9,21 +9,21 @@ the contract.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
-from sklearn.utils._param_validation import Interval
 
 from likely.columns import Columns
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
+from likely.contract.first_look import between
 from likely.contract.model import FitRun, Model
+from likely.contract.settings import Count, Decay
 from likely.runtime import by_blocks, float_dtype, sum_blocks
 
 
@@ -68,7 +68,7 @@ def _totals(x: Array, observed: Array | None, weight: Array, columns: Columns) -
     return weight @ columns.statistics(x, observed), columns.spread(weight @ seen)
 
 
-# ------------------------------------------------------------------ the estimator: hyper-parameters, then hooks
+# ------------------------------------------------------------------ the estimator: settings, then hooks
 class Prototypes(Model):
     """Blurred copies of training rows, equally likely.
 
@@ -88,20 +88,18 @@ class Prototypes(Model):
     True
     """
 
-    _parameter_constraints: ClassVar[dict] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "blur": [Interval(Real, 0, 1, closed="right")],
-        "schema": "no_validation",
-        "random_state": ["random_state"],
-    }
+    # Each setting is one field: its type says which values it allows, and `__init__` is made from the fields. The base
+    # brings `schema` and `random_state`.
+    n_components: Count = 100
+    _: KW_ONLY
+    blur: Decay = 0.3
 
-    def __init__(self, n_components: int = 100, *, blur: float = 0.3, schema: Any = None, random_state: Any = None):
-        self.n_components = n_components
-        self.blur = blur
-        self.schema = schema
-        self.random_state = random_state
+    @classmethod
+    def _suited(cls, n_rows, n_columns, kinds):
+        # A prototype for every tenth row, as many as a matrix product of a few seconds allows.
+        return {"n_components": between(10, n_rows // 10, 1000)}
 
-    # needed: what every model has
+    # Needed: every model has these two.
     def _init(self, key, columns):
         return PrototypesParams(jnp.zeros((self.n_components, columns.n_statistics), float_dtype()))
 
@@ -115,6 +113,7 @@ class Prototypes(Model):
         own = jnp.where(columns.spread(observed), columns.statistics(x, observed), mean[None])
         return PrototypesParams(columns.natural((1 - self.blur) * own + self.blur * mean[None]))
 
+    # Offered: leave out what means nothing for your model, and say why in `_why_not`.
     def _evidence(self, rows, key):
         values = by_blocks(lambda x, observed: log_prob(self.params_, x, observed, self.columns_), rows)
         return Evidence.exact(values, method="sum over prototypes")
@@ -122,10 +121,9 @@ class Prototypes(Model):
     def _sample(self, key, n):
         return sample(key, self.params_, jnp.ones((n, self.n_components), float_dtype()), self.columns_)
 
-    # offered: leave out what means nothing for your model, and say why in `_why_not`
     def _condition(self, rows, key):
         codes = jnp.asarray(self._encode(rows, key))
-        # cells are independent given the prototype: choosing one by P(k | observed cells) and drawing is exact
+        # Cells are independent given the prototype, so choosing one by P(k | observed cells) and drawing is exact.
         draw = partial(sample, params=self.params_, weights=codes, columns=self.columns_)
         return ConditionalParts(self._decode(codes), lambda k, n: jnp.stack([draw(i) for i in jax.random.split(k, n)]))
 

@@ -10,9 +10,82 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from likely.storage import registry
+
+if TYPE_CHECKING:  # for editors and type checkers, the same names as real imports; a test compares them
+    from likely import columns as columns
+    from likely import datasets as datasets
+    from likely import gradients as gradients
+    from likely import montecarlo as montecarlo
+    from likely import nets as nets
+    from likely import objectives as objectives
+    from likely import training as training
+    from likely.contract.conditional import Conditional as Conditional
+    from likely.contract.effort import EvidenceWarning as EvidenceWarning
+    from likely.contract.estimator import Estimator as Estimator
+    from likely.contract.estimator import load as load
+    from likely.contract.evidence import Evidence as Evidence
+    from likely.contract.evidence import IncomparableError as IncomparableError
+    from likely.contract.model import Model as Model
+    from likely.contract.predictor import Predictor as Predictor
+    from likely.contract.sequence_model import SequenceModel as SequenceModel
+    from likely.contract.sequence_predictor import SequencePredictor as SequencePredictor
+    from likely.datasets import Corpus as Corpus
+    from likely.datasets import DataError as DataError
+    from likely.information.two_sample import classifier_test as classifier_test
+    from likely.information.two_sample import mmd_test as mmd_test
+    from likely.leaderboard import Leaderboard as Leaderboard
+    from likely.leaderboard import compare as compare
+    from likely.models.energy.harmonium.rbm import RBM as RBM
+    from likely.models.energy.harmonium.rbm_classifier import RBMClassifier as RBMClassifier
+    from likely.models.energy.layered.dbm.dbm import DBM as DBM
+    from likely.models.energy.layered.dbn.dbn import DBN as DBN
+    from likely.models.energy.network.energy_model import EnergyModel as EnergyModel
+    from likely.models.energy.pairwise.boltzmann_machine import BoltzmannMachine as BoltzmannMachine
+    from likely.models.energy.pairwise.hopfield import Hopfield as Hopfield
+    from likely.models.energy.pairwise.tour import hopfield_tour as hopfield_tour
+    from likely.models.graphs.independent import Independent as Independent
+    from likely.models.language.embeddings.skipgram import SkipGram as SkipGram
+    from likely.models.language.ngram.ngram import NGram as NGram
+    from likely.models.language.pairs.neural_turing_machine import NeuralTuringMachine as NeuralTuringMachine
+    from likely.models.language.pairs.seq2seq import Seq2Seq as Seq2Seq
+    from likely.models.language.pairs.sequence_classifier import SequenceClassifier as SequenceClassifier
+    from likely.models.language.pairs.sequence_labeller import SequenceLabeller as SequenceLabeller
+    from likely.models.language.recurrent.gradient_flow import gradient_flow as gradient_flow
+    from likely.models.language.recurrent.recurrent_lm import RecurrentLM as RecurrentLM
+    from likely.models.latent.adversarial.gan import GAN as GAN
+    from likely.models.latent.diagnosis.disentanglement import beta_vae_score as beta_vae_score
+    from likely.models.latent.diagnosis.disentanglement import mutual_information_gap as mutual_information_gap
+    from likely.models.latent.diagnosis.evidence_gap import annealed_evidence as annealed_evidence
+    from likely.models.latent.diagnosis.evidence_gap import bidirectional_gap as bidirectional_gap
+    from likely.models.latent.diagnosis.evidence_gap import evidence_gap as evidence_gap
+    from likely.models.latent.diagnosis.walks import interpolate as interpolate
+    from likely.models.latent.diagnosis.walks import manifold as manifold
+    from likely.models.latent.diagnosis.walks import traverse as traverse
+    from likely.models.latent.flow.generator import Generator as Generator
+    from likely.models.latent.linear.factor_analysis import FactorAnalysis as FactorAnalysis
+    from likely.models.latent.linear.linear_autoencoder import LinearAutoencoder as LinearAutoencoder
+    from likely.models.latent.linear.probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
+    from likely.models.latent.mixture.mixture import Mixture as Mixture
+    from likely.models.latent.variational.autoencoder import Autoencoder as Autoencoder
+    from likely.models.latent.variational.deep_latent_gaussian import DeepLatentGaussian as DeepLatentGaussian
+    from likely.models.latent.variational.discrete.discrete_vae import DiscreteVAE as DiscreteVAE
+    from likely.models.latent.variational.semi_supervised.semi_supervised_vae import (
+        SemiSupervisedVAE as SemiSupervisedVAE,
+    )
+    from likely.models.latent.variational.vae import VAE as VAE
+    from likely.models.prediction.joint import JointPredictor as JointPredictor
+    from likely.models.prediction.pretrained.classifier import PretrainedClassifier as PretrainedClassifier
+    from likely.models.prediction.pretrained.pretraining import Stack as Stack
+    from likely.models.prediction.pretrained.pretraining import pretrain as pretrain
+    from likely.schema import Column as Column
+    from likely.schema import Schema as Schema
+    from likely.schema import SchemaError as SchemaError
+    from likely.storage.files import FileError as FileError
+    from likely.training import Checkpoint as Checkpoint
+    from likely.training import TrainingError as TrainingError
 
 __version__ = "0.1.0"
 
@@ -27,6 +100,8 @@ _HOMES = {
     "IncomparableError": "likely.contract.evidence",
     "FileError": "likely.storage.files",
     "Model": "likely.contract.model",
+    "Predictor": "likely.contract.predictor",
+    "SequencePredictor": "likely.contract.sequence_predictor",
     "Estimator": "likely.contract.estimator",
     "load": "likely.contract.estimator",
     "Conditional": "likely.contract.conditional",
@@ -57,15 +132,17 @@ _PACKAGES = ("columns", "datasets", "gradients", "montecarlo", "nets", "objectiv
 __all__ = sorted([*_HOMES, *_PACKAGES, "__version__"])
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        value = getattr(importlib.import_module(_HOMES[name]), name)
-    elif name in _PACKAGES:
-        value = importlib.import_module(f"likely.{name}")
-    else:
-        raise AttributeError(f"module 'likely' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker that saw this would take any name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOMES:
+            value = getattr(importlib.import_module(_HOMES[name]), name)
+        elif name in _PACKAGES:
+            value = importlib.import_module(f"likely.{name}")
+        else:
+            raise AttributeError(f"module 'likely' has no attribute {name!r}")
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -49,6 +50,8 @@ def by_blocks(function: Callable[..., Any], rows: np.ndarray, size: int = BLOCK_
     its padding cut off again. `function` should call something compiled, and may return any pytree of arrays with the
     rows first.
     """
+    # A program for rows with holes rounds otherwise than one for complete rows: which of the two a row gets may depend
+    # on nothing but the row.
     holed = np.isnan(rows).any(axis=1)
     groups = [index for index in (np.flatnonzero(~holed), np.flatnonzero(holed)) if len(index)]
     parts = []
@@ -71,6 +74,31 @@ def sum_blocks(function: Callable[..., Any], rows: np.ndarray) -> Any:
         part = jax.tree.map(lambda a: np.asarray(a, np.float64), function(x, observed, jnp.asarray(weight)))
         total = part if total is None else jax.tree.map(np.add, total, part)
     return total
+
+
+def in_blocks(rows: np.ndarray, size: int, dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All rows at once in blocks of one size, for programs that go over them many times without Python in between.
+
+    Returns
+    -------
+    x (n_blocks, size, d) with zeros where unobserved, which cells are observed (n_blocks, size, d), and weights
+    (n_blocks, size). Rows that fill up the last block have weight 0 and nothing observed.
+    """
+    n, d = rows.shape
+    n_blocks = -(-n // size)
+    padded = np.full((n_blocks * size, d), np.nan, dtype)
+    padded[:n] = rows
+    x = padded.reshape(n_blocks, size, d)
+    weight = (np.arange(n_blocks * size) < n).astype(dtype).reshape(n_blocks, size)
+    return np.nan_to_num(x, nan=0.0), ~np.isnan(x), weight
+
+
+def draws_by_blocks(
+    draw: Callable[[jax.Array, jax.Array, jax.Array | None, int], Any], rows: np.ndarray, key: jax.Array, n: int
+) -> np.ndarray:
+    """(n, n_rows, d) draws of every row by `draw(key, x, observed, n) -> (size, n, d)`; each block has its own key."""
+    keys = (jax.random.fold_in(key, block) for block in itertools.count())
+    return np.swapaxes(by_blocks(lambda x, observed: draw(next(keys), x, observed, n), rows), 0, 1)
 
 
 def _padded_blocks(rows: np.ndarray, size: int) -> Iterator[tuple[jax.Array, jax.Array | None, np.ndarray]]:

@@ -72,17 +72,19 @@ def test_named_data_have_labels_of_their_own(tmp_path):
     assert found["test"]["accuracy"] == np.mean(likely.load(tmp_path / "c.likely").predict(data.test) == y)
     commonest = np.bincount(y).max() / len(y)  # what naming one class always would reach, and five of its errors more
     assert found["test"]["accuracy"] > commonest + 5 * np.sqrt(commonest * (1 - commonest) / len(y))
-    refused("score", tmp_path / "c.likely", "digits", words="evidence")
+    scored = json.loads(succeed("score", tmp_path / "c.likely", "digits", "--json").stdout)
+    assert scored["mean"] == found["test"]["mean"]
+    assert scored["kind"] == "exact"
 
 
 def test_what_has_no_labels_is_refused_before_any_work(table, model, tmp_path):
     out = ("--out", tmp_path / "m.likely")
-    refused("fit", "semisupervisedvae", table, *out, words="name the column that holds them with --label")
+    refused("fit", "semisupervisedvae", table, *out, words="name the column that holds them with --target")
     refused("fit", "semisupervisedvae", table, "--label", "plant", *out, words="there is no column 'plant'")
     refused("fit", "semisupervisedvae", table, "--label", "anmal", *out, words="Did you mean 'animal'?")
     refused("fit", "semisupervisedvae", "digits", "--label", "digit", *out, words="and 54 more")
     refused("fit", "vae", table, "--label", "animal", *out, words="learns without labels")
-    refused("compare", table, "--models", "semisupervisedvae", words="which a comparison does not give")
+    refused("compare", table, "--models", "semisupervisedvae", words="name the column to be predicted as the target")
     mixture = tmp_path / "mixture.likely"
     succeed("fit", "mixture", table, "--out", mixture, "--set", "n_components=2")
     refused("predict", mixture, table, words="Mixture learned no labels")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import likely
-from likely.contract import effort as budget
+from likely.contract.effort import PILOT_EFFORT, evidence_within, warn_if_wide
 from likely.contract.evidence import Evidence
 from tests.contract.effort_checks import FakeModel, check_seconds_are_kept
 
@@ -12,7 +12,7 @@ ROWS = np.zeros((3, 2))
 
 
 def evidence_of(model, seconds):
-    return budget.evidence_within(model, ROWS, None, seconds, clock=model.clock)
+    return evidence_within(model, ROWS, None, seconds, clock=model.clock)
 
 
 @pytest.mark.parametrize("seconds", [5.0, 30.0, 600.0])
@@ -24,7 +24,7 @@ def test_seconds_are_kept_and_used(seconds, compiling, fixed, slope):
 def test_a_budget_that_the_first_run_takes_ends_there():
     model = FakeModel(compiling=10.0, fixed=0.0, slope=0.001)
     evidence, effort = evidence_of(model, 1.0)
-    assert model.efforts == [budget.PILOT] == [effort]
+    assert model.efforts == [PILOT_EFFORT] == [effort]
     assert evidence.method == "32 temperatures, in 1 s"
 
 
@@ -63,22 +63,22 @@ def test_ends_far_apart_warn_and_say_what_to_raise():
     model = FakeModel(compiling=0.0, fixed=0.0, slope=0.0)
     text = r"FakeModel's evidence are 3.2 nats apart .* raise `n_temperatures` from 500 to about 1600, .*budget=1600"
     with pytest.warns(likely.EvidenceWarning, match=text):
-        budget.warn_if_wide(model, wide(3.2), 500)
+        warn_if_wide(model, wide(3.2), 500)
 
 
 def test_a_limit_far_below_the_values_warns_though_nothing_is_known_above():
     model = FakeModel(compiling=0.0, fixed=0.0, slope=0.0)
     evidence = Evidence.estimate([-2.0], lower=[-4.0], upper=[np.inf], method="by hand")
     with pytest.warns(likely.EvidenceWarning, match=r"are 2\.0 nats apart"):
-        budget.warn_if_wide(model, evidence, 500)
+        warn_if_wide(model, evidence, 500)
 
 
 def test_ends_within_a_nat_unknown_ends_and_no_rows_do_not_warn():
     model = FakeModel(compiling=0.0, fixed=0.0, slope=0.0)
     nothing = Evidence.estimate(np.zeros(0), np.zeros(0), np.zeros(0), method="by hand")
     for evidence in (wide(0.9), Evidence.lower_bound([-1.0], method="by hand"), nothing):
-        budget.warn_if_wide(model, evidence, 500)
-    budget.warn_if_wide(model, wide(5.0), None)  # nothing to raise
+        warn_if_wide(model, evidence, 500)
+    warn_if_wide(model, wide(5.0), None)  # nothing to raise
 
 
 def test_an_autoencoders_budget_is_a_number_of_samples():

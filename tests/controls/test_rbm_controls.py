@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from likely.columns import Columns
-from likely.contract import effort as budget
+from likely.contract import effort
 from likely.models.energy.harmonium import enumeration as enumerated
 from likely.models.energy.harmonium import machine as harmonium
 from likely.models.energy.harmonium import rbm_classifier as labelled
@@ -131,10 +131,10 @@ right_ratios = replicas.log_ratios
     ids=["late", "idle"],
 )
 def test_wrong_use_of_seconds_is_caught(bug, cost, monkeypatch):
-    monkeypatch.setattr(budget._Cost, "affordable", bug)
+    monkeypatch.setattr(effort._Cost, "affordable", bug)
     with pytest.raises(AssertionError, match="of 30"):
         check_seconds_are_kept(
-            lambda model, seconds: budget.evidence_within(model, np.zeros((3, 2)), None, seconds, clock=model.clock),
+            lambda model, seconds: effort.evidence_within(model, np.zeros((3, 2)), None, seconds, clock=model.clock),
             30.0,
             **cost,
         )

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from tests.conftest import ROOT
 
-PAGES = {str(path.relative_to(ROOT)): path for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
+_AT_ROOT = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+PAGES = {str(path.relative_to(ROOT)): path for path in [*_AT_ROOT, *sorted((ROOT / "docs").glob("*.md"))]}
 
 
 def section(page: str, name: str) -> str:

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from likely.cli import comparing, fitting, labels, listing
-from likely.cli import fitted_models as using
+from likely.cli import comparing, fitted_models, fitting, listing, prediction
 
 BAD_INPUT, FAILED = 2, 1
 
@@ -76,6 +75,7 @@ def start(
     Examples:
       likely compare digits                       compare every model on a built-in data set
       likely compare table.csv                    the same for your own table: mixed columns, holes and all
+      likely compare table.csv --target income    compare predictors of one of its columns
       likely fit mixture table.csv --out m.likely
       likely impute m.likely holes.csv --out filled.csv
 
@@ -89,12 +89,12 @@ def start(
 for name, command, summary in (
     ("compare", comparing.compare, "Rank models on a data set; a table, and a report with pictures."),
     ("fit", fitting.fit, "Fit a model and save it."),
-    ("score", using.score, "How likely rows are under a model."),
-    ("sample", using.sample, "Draw new rows from a model."),
-    ("impute", using.impute, "Fill in unobserved cells."),
-    ("denoise", using.denoise, "Clean noisy rows."),
-    ("predict", labels.predict, "Classes of rows, for models that learned labels."),
-    ("similar", using.similar, "Words like a word, under vectors of words."),
+    ("score", fitted_models.score, "How likely rows are under a model."),
+    ("sample", fitted_models.sample, "Draw new rows from a model."),
+    ("impute", fitted_models.impute, "Fill in unobserved cells."),
+    ("denoise", fitted_models.denoise, "Clean noisy rows."),
+    ("predict", prediction.predict, "The target of rows: a class, or a number with its interval."),
+    ("similar", fitted_models.similar, "Words like a word, under vectors of words."),
     ("models", listing.models, "List the models."),
     ("datasets", listing.datasets, "List the data sets."),
 ):

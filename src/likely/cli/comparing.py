@@ -15,6 +15,10 @@ def compare(
     models: Annotated[str, typer.Option("--models", help="Names with commas between; without it all models.")] = "",
     report: Annotated[Path, typer.Option("--report", help="Where the HTML report goes.")] = Path("report.html"),
     no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.")] = False,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", metavar="COLUMN", help="Compare predictors of this column; label: the data's own."),
+    ] = None,
     rows: Annotated[int | None, typer.Option("--rows", min=1, help="Score only so many test rows.")] = None,
     kind: Kinds = [],  # noqa: B006
     seed: Seed = 0,
@@ -23,7 +27,8 @@ def compare(
     """Fit models on a data set, rank them by the evidence of its test rows, and write a report with pictures.
 
     A model whose evidence is of another kind (a density where the others have probabilities), or that cannot be fitted
-    to such columns, stands apart with the reason.
+    to such columns, stands apart with the reason. With --target predictors of that column are compared, by log p of it
+    given the rest of its row, and models of rows take part as models of rows and target together.
 
     \b
     Examples:
@@ -31,6 +36,7 @@ def compare(
       likely compare table.csv --models independent,mixture,vae --report table.html
       likely compare table.csv --kind zip=categorical --seed 1
       likely compare digits --no-report --json
+      likely compare table.csv --target income
       likely compare wikitext2
     """
     from likely.storage import registry
@@ -40,16 +46,16 @@ def compare(
         registry.find(name)
     if models and not names:
         raise ValueError("--models needs names with commas between, such as mixture,rbm.")
-    target = None if no_report else report
-    if target is not None:
-        _check_folder(target)
+    page = None if no_report else report
+    if page is not None:
+        _check_folder(page)
     dataset = load_data(data, kind)
 
     from likely.leaderboard import compare as run
 
-    board = run(names or None, dataset, random_state=seed, n_score_rows=rows, report=target)
+    board = run(names or None, dataset, target=target, random_state=seed, n_score_rows=rows, report=page)
     if json:
-        print_json(board.to_dict() | {"report": None if target is None else str(target)})
+        print_json(board.to_dict() | {"report": None if page is None else str(page)})
     else:
         from rich.console import Console
 
@@ -59,8 +65,8 @@ def compare(
         if not console.is_terminal:
             console = Console(width=WIDTH)
         console.print(as_rich(board, console.width))
-        if target is not None:
-            typer.echo(f"Report: {target.resolve()}")
+        if page is not None:
+            typer.echo(f"Report: {page.resolve()}")
     if board.best is None:
         note("likely: no model could be ranked.")
         raise typer.Exit(1)

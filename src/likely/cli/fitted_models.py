@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from likely.cli.options import Data, Force, Json, ModelFile, Part, check_part, load_rows, note, print_json
+from likely.cli.options import Data, Force, Json, ModelFile, Part, check_part, load_pairs, load_rows, note, print_json
 from likely.cli.output import TABLES, as_table, check_output, check_rows_fit, table_bytes, write_rows
 from likely.cli.text import is_text_model, sample_text, score_text
 
@@ -36,6 +36,7 @@ def score(
       likely score table.likely new.csv --out scores.csv
       likely score table.likely new.csv --json
       likely score ngram.likely text.txt
+      likely score jointpredictor.likely table.csv      how likely its target is, given the rest of a row
     """
     check_output(out, force, TABLES)
     check_part(part)
@@ -43,7 +44,7 @@ def score(
     if is_text_model(model):
         score_text(model, data, part, out, json)
         return
-    evidence = _method(model, "evidence")(load_rows(data, part, model))
+    evidence = _evidence(model, data, part)
     columns = {"log_p": evidence.values, "lower": evidence.lower, "upper": evidence.upper, "stderr": evidence.stderr}
     if out is not None:
         import polars as pl
@@ -58,6 +59,15 @@ def score(
         typer.echo(f"{evidence.bits_per_dimension:.4f} bits per observed cell")
         if out is not None:
             note(f"{len(evidence):,} rows written to {out}")
+
+
+def _evidence(model: Any, data: str, part: str) -> Any:
+    """Log p of rows; of a predictor that of their target, which the rows must then have."""
+    from likely.contract.predictor import Predictor
+
+    if not isinstance(model, Predictor):
+        return _method(model, "evidence")(load_rows(data, part, model))
+    return model.evidence(*load_pairs(data, part, model))
 
 
 def sample(

@@ -23,9 +23,9 @@ def fit(
     ] = [],  # noqa: B006
     order: Annotated[int | None, typer.Option("--order", help="Order of n-grams; short for --set order=N.")] = None,
     kind: Kinds = [],  # noqa: B006
-    label: Annotated[
+    target: Annotated[
         str | None,
-        typer.Option("--label", metavar="COLUMN", help="The column of labels, for models that learn from them."),
+        typer.Option("--target", "--label", metavar="COLUMN", help="The column to be learned, for predictors."),
     ] = None,
     seed: Seed = 0,
     checkpoint: Annotated[Path | None, typer.Option("--checkpoint", help="Save the training's state here.")] = None,
@@ -43,15 +43,17 @@ def fit(
       likely fit rbm mnist --out rbm.likely --checkpoint rbm.checkpoint --resume
       likely fit ngram text.txt --order 5
       likely fit skipgram text.txt --set window=5
-      likely fit semisupervisedvae table.csv --label income
+      likely fit semisupervisedvae table.csv --target income
+      likely fit jointpredictor table.csv --target income
     """
+    from likely.contract.estimator import check_settings
     from likely.storage import registry
 
     entry = registry.find(model)
     out = Path(f"{entry.name}.likely") if out is None else out
     settings = settings if order is None else [*settings, f"order={order}"]
-    if label is not None and entry.learns_from != "labels":
-        raise ValueError(f"{entry.name} learns without labels: leave out --label, and the column is like the others.")
+    if target is not None and entry.learns_from != "labels":
+        raise ValueError(f"{entry.name} learns without labels: leave out --target, and the column is like the others.")
     if entry.family == "language":
         from likely.cli.text import fit_text
 
@@ -63,13 +65,13 @@ def fit(
     _check_checkpoint(checkpoint, resume, force)
     unfitted = _build(entry.class_name, settings, seed)
     if entry.learns_from == "labels":
-        from likely.cli.labels import fit_labelled
+        from likely.cli.prediction import fit_target
 
-        if checkpoint is not None:
-            raise ValueError(f"{entry.name} has no checkpoints on the command line.")
-        fit_labelled(unfitted, load_table(data, kind, entry.class_name), label, out, json)
+        check_settings(unfitted, checkpoint)
+        table = load_table(data, kind, entry.class_name)
+        fit_target(unfitted, table, target, out, json, **_resumption(checkpoint, resume))
         return
-    unfitted._check_resumable(checkpoint, None)
+    check_settings(unfitted, checkpoint)
     dataset = load_table(data, kind, entry.class_name)
     unfitted.set_params(schema=dataset.schema)
     start = time.perf_counter()
@@ -93,12 +95,14 @@ def fit(
 
 def _build(class_name: str, settings: list[str], seed: int) -> Any:
     """The model with its hyper-parameters, checked before any data are read."""
+    from likely.contract.estimator import check_settings
+    from likely.contract.settings import settings_of
     from likely.storage import registry
 
     model_class = registry.model_class(class_name)
-    known = [name for name in model_class._get_param_names() if name not in ("schema", "random_state")]
+    known = [name for name in sorted(settings_of(model_class)) if name not in ("schema", "random_state")]
     model = model_class(**parse_settings(settings, known, class_name), random_state=seed)
-    model._validate_params()
+    check_settings(model)
     return model
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,18 +60,12 @@ def parse_settings(texts: list[str], known: list[str], model: str) -> dict[str, 
         if not sign:
             raise ValueError(f"--set needs NAME=VALUE, got {text!r}.")
         if name not in known:
+            from likely.schema.spelling import did_you_mean
+
             hint = did_you_mean(name, known)
             raise ValueError(f"{model} has no hyper-parameter {name!r}.{hint} It has {', '.join(known)}.")
         out[name] = parse_value(value)
     return out
-
-
-def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """A sentence with the nearest of the known names, after a space; nothing if none is near."""
-    import difflib
-
-    near = difflib.get_close_matches(name, known, n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def load_data(data: str, kinds: list[str]) -> Any:
@@ -100,7 +93,7 @@ def check_part(part: str) -> None:
 def load_rows(data: str, part: str, model: Any) -> Any:
     """Rows for a fitted model: the whole of a file, or a part of a named data set.
 
-    Of a file with labels, a model that learned them is given its own columns.
+    Of a file with the target in it, a predictor is given its own columns.
     """
     from likely.datasets import load, names, read
 
@@ -109,9 +102,25 @@ def load_rows(data: str, part: str, model: Any) -> Any:
     if not Path(data).suffix and not Path(data).exists():
         return load(data)  # which says what names there are
     rows = read(data)
-    if hasattr(model, "classes_") and set(model.schema_.names) < set(getattr(rows, "columns", ())):
+    if hasattr(model, "predict") and set(model.schema_.names) < set(getattr(rows, "columns", ())):
         return rows[list(model.schema_.names)]
     return rows
+
+
+def load_pairs(data: str, part: str, predictor: Any) -> tuple[Any, Any]:
+    """Rows and their target for a fitted predictor: from a file that has it, or a part of a named data set."""
+    from likely.datasets import names, read
+    from likely.datasets.dataset import with_target
+
+    target = predictor.target_.name
+    if data.startswith("debd/") or any(info.name == data for info in names()):
+        table = load_table(data, [], "this")
+        table = with_target(table, target if target in table.schema.names else None)
+        return getattr(table, part), (table.labels or {})[part]
+    rows = read(data)
+    if target not in getattr(rows, "columns", ()):
+        raise ValueError(f"{data} has no column {target!r}, whose values are to be judged: give a file that has it.")
+    return rows, target
 
 
 def print_json(value: Any) -> None:

@@ -86,6 +86,8 @@ class Columns:
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
+        # By kind first, in the order of FAMILIES, so that real columns are last and the statistics of a table do not
+        # depend on where its columns stand; then by the number of statistics, which categorical columns differ in.
         groups: dict[tuple[str, int], list[int]] = {}
         for kind in FAMILIES:
             for place, (own, n_categories) in enumerate(zip(self.kinds, self.n_categories, strict=True)):
@@ -147,6 +149,7 @@ class Columns:
 
     def spread(self, per_column: Array) -> Array:
         """A value per column (..., d) repeated over the column's statistics (..., D)."""
+        # One block with one statistic a column is already in place: no gather, which is slow on a processor.
         if self.n_statistics == self.n_columns and len(self.blocks) == 1:
             return per_column
         return per_column[..., self.column_of]
@@ -176,6 +179,8 @@ class Columns:
         self, x: Float[Array, "n d"], observed: Bool[Array, "n d"] | None, eta: Float[Array, "k D"]
     ) -> Float[Array, "n k"]:
         """Log p(x_i | eta_j) of every row under every parameter vector, by matrix products."""
+        # All but eta · T is a number a row, or a number a parameter vector. Only where cells are unobserved does the
+        # normaliser depend on both, and then it is a product with the mask.
         linear = self.statistics(x, observed) @ eta.T
         normaliser = self.log_partition(eta)
         constant = normaliser.sum(-1)[None, :] if observed is None else observed.astype(x.dtype) @ normaliser.T
@@ -191,6 +196,7 @@ class Columns:
 
     def sample(self, key: Key[Array, ""], eta: Float[Array, "*n D"]) -> Float[Array, "*n d"]:
         """X ~ p(x | eta)."""
+        # Each block has a key of its own, split once, so that what one block draws does not move the others.
         keys = dict(zip(self.blocks, jax.random.split(key, len(self.blocks)), strict=True))
         return self._scatter(lambda b: b.family.sample(keys[b], b.take(eta)))
 
@@ -217,6 +223,7 @@ class Columns:
 
 
 def _zero_unobserved(x: Array, observed: Array | None) -> Array:
+    # A NaN that is masked after a function of it still poisons the function's gradient: it is taken out before.
     return x if observed is None else jnp.where(observed, x, 0)
 
 

@@ -20,7 +20,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-# exp(log rate) above this overflows nothing in float32 and is far above any count that a table holds
+# A rate of e^20 is far above any count that a table holds, and its square still fits into float32. An untrained network
+# may ask for more, and its gradient would be infinite.
 _MAX_LOG_RATE = 20.0
 
 
@@ -105,6 +106,7 @@ class Categorical(Family):
 
     @staticmethod
     def statistics(x, s):
+        # Codes are floats, as all cells are, and whole, so that comparing them is safe.
         codes = jnp.expand_dims(jnp.arange(s, dtype=x.dtype), tuple(range(x.ndim)))
         return (x[..., None] == codes).astype(x.dtype)
 
@@ -158,7 +160,7 @@ class Poisson(Family):
 
     @staticmethod
     def sample(key, eta):
-        # JAX draws Poisson variates with threefry keys only
+        # JAX draws Poisson variates with threefry keys only: a key of another kind is turned into one.
         bits = jax.random.bits(key, (2,), jnp.uint32)
         threefry = jax.random.wrap_key_data(bits, impl="threefry2x32")
         rate = jnp.exp(jnp.minimum(eta[..., 0], _MAX_LOG_RATE))
@@ -182,6 +184,7 @@ class Gaussian(Family):
 
     @staticmethod
     def log_partition(eta):
+        # log(2π)/2 is in the base measure, so that A is a function of η alone as for the others.
         linear, quadratic = eta[..., 0], eta[..., 1]
         return -(linear**2) / (4 * quadratic) - 0.5 * jnp.log(-2 * quadratic)
 
@@ -210,3 +213,4 @@ FAMILIES: dict[str, type[Family]] = {
     "count": Poisson,
     "real": Gaussian,
 }
+"""The exponential family of each kind of column."""

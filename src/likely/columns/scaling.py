@@ -15,8 +15,8 @@ import numpy as np
 from likely.columns.columns import Columns
 from likely.schema import blocks
 
-_CACHED_CELLS = 1 << 15  # of which copies stay in the processor's cache between two operations
-SPILL_BYTES = 2 << 30  # rows in standard units that are larger than this go to a temporary file
+_CACHED_CELLS = 1 << 15  # 256 kB of float64, which stay in the processor's cache between two operations
+SPILL_BYTES = 2 << 30  # Rows in standard units that are larger than this go to a temporary file.
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Scaling:
         places = columns.real_places
         if len(places):
             count, mean, variance = _moments(rows, places)
-            # below this a deviation is rounding of the mean, not spread
+            # A deviation below this share of the mean is the mean's rounding, not spread.
             variance[np.sqrt(variance) <= 1e-12 * np.maximum(np.abs(mean), 1e-300)] = 0.0
             if mode == "common":
                 variance[:] = (variance * count).sum() / max(1, count.sum())
@@ -62,7 +62,8 @@ class Scaling:
 
     def log_jacobian(self, observed: np.ndarray) -> np.ndarray:
         """(n_rows,) what to add to log p of standard rows to get log p of the user's."""
-        return -(observed.astype(np.float64) @ np.log(self.scale))  # a product of floats: of booleans it is slow
+        # A product of floats runs in BLAS, one of booleans does not.
+        return -(observed.astype(np.float64) @ np.log(self.scale))
 
     @property
     def is_identity(self) -> bool:
@@ -73,12 +74,16 @@ def _allocate(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Room for rows: in memory, or in a nameless temporary file that goes with the array."""
     if math.prod(shape) * np.dtype(dtype).itemsize <= SPILL_BYTES:
         return np.empty(shape, dtype)
+    # The file has no name, and its bytes live until the last mapping of them is gone.
     with tempfile.TemporaryFile() as file:
         return np.memmap(file, dtype=dtype, shape=shape)
 
 
 def _moments(rows: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Number, mean and variance of the observed cells of some columns, in two passes over blocks of rows."""
+    """Number, mean and variance of the observed cells of some columns, in two passes over blocks of rows.
+
+    One pass would subtract the squared mean from the mean square, and leave nothing of a column such as years.
+    """
     count, total, squares = (np.zeros(len(places)) for _ in range(3))
     everywhere = len(places) == rows.shape[1]
     for _, block in blocks(rows):

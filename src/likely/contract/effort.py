@@ -1,8 +1,9 @@
-"""How much work goes into an evidence, and a warning when it was too little.
+"""The effort behind an evidence: how much work goes into it, how a budget buys it, and a warning if it was too little.
 
-A model whose evidence gets better with work names the hyper-parameter that buys it: `_effort = "n_temperatures"`. A
-budget then is another value of it for one call, or seconds, from which the value is found: the cost is taken to be
-`fixed + slope × value`, both measured by short runs after the compiler is done.
+A model whose evidence gets better with work names the hyper-parameter that says how much: `_effort = "n_temperatures"`.
+The *effort* of an evidence is that parameter's value. A *budget* is what a caller is ready to spend on one call: a
+whole number is an effort itself; a float is seconds, for which the effort is found. A run is taken to cost
+`fixed + slope × effort` seconds, both measured by short runs, the pilots, once the compiler is done.
 """
 
 from __future__ import annotations
@@ -20,12 +21,18 @@ import numpy as np
 
 from likely.contract.evidence import Evidence
 
-WIDEST = 1.0  # nats between the ends of an evidence, on average over the rows, beyond which a warning is due
-PILOT, GROWTH = 32, 4  # effort of the first short run, and of each beside the one before
-PILOTS_SHARE = 0.3  # of the seconds, for short runs
-_LEAST_SLOPE = 0.3  # beside that of a cost without a fixed part: two noisy runs do not promise the moon
-_SHARE = 0.9  # of the seconds that are left, for what the measured cost does not foresee
-_MOST = 10_000_000
+# Nats between the ends of an evidence, on average over the rows, beyond which a warning is due. At one nat a row's
+# probability is known to a factor of e.
+MAX_GAP = 1.0
+# The first pilot is short for any model, and each has four times the effort of the one before: two of them tell the
+# fixed part of a cost from the rest, and all together cost little more than the last.
+PILOT_EFFORT, PILOT_GROWTH = 32, 4
+PILOTS_SHARE = 0.3  # of the budget's seconds, at most; the rest is for the evidence that is returned
+# The slope between two pilots is believed down to this share of the whole cost a unit of effort. Noise in the clock can
+# make it as small as you like, and the effort that it promises as large.
+_MIN_SLOPE_SHARE = 0.3
+_SPENT_SHARE = 0.9  # of the seconds left after the pilots; the last tenth is for what they did not foresee
+_MAX_EFFORT = 10_000_000  # A cost too small to be measured is not to ask for an endless run.
 
 
 class EvidenceWarning(UserWarning):
@@ -71,12 +78,12 @@ def warn_if_wide(model: Any, evidence: Evidence, effort: int | None) -> None:
     """Warn when the ends of an evidence are far apart, saying what to raise, and how far."""
     if effort is None or not len(evidence):
         return
-    # where nothing is known above, the values are the upper of the two ends that sampling gave
+    # Where nothing is known from above, the values are the upper of the two ends that sampling gave.
     top = np.where(np.isposinf(evidence.upper), evidence.values, evidence.upper)
     gap = float(np.mean(top - evidence.lower))
-    if not math.isfinite(gap) or gap <= WIDEST:
+    if not math.isfinite(gap) or gap <= MAX_GAP:
         return
-    enough = _round_up(effort * gap / WIDEST)  # the gap falls about as one over the effort
+    enough = _round_up(effort * gap / MAX_GAP)  # The gap falls about as one over the effort.
     warnings.warn(
         f"the ends of {type(model).__name__}'s evidence are {gap:.1f} nats apart on average over the rows: raise "
         f"`{model._effort}` from {effort} to about {enough}, or give evidence(X, budget={enough}).",
@@ -87,55 +94,64 @@ def warn_if_wide(model: Any, evidence: Evidence, effort: int | None) -> None:
 
 @dataclass(frozen=True)
 class _Cost:
-    """Seconds of a run: compiling once for each effort, something fixed, and a slope."""
+    """Seconds of a run: for the compiler, once for each new effort; whatever the effort; and for a unit of it."""
 
     compiling: float
     fixed: float
     slope: float
 
     def affordable(self, seconds: float) -> int:
-        left = _SHARE * seconds - self.compiling - self.fixed
-        return _round_down(min(_MOST, max(1.0, left / self.slope)))
+        """The effort of a run of so many seconds."""
+        left = _SPENT_SHARE * seconds - self.compiling - self.fixed
+        return _round_down(min(_MAX_EFFORT, max(1.0, left / self.slope)))
 
 
 def _within_seconds(
     model: Any, rows: np.ndarray, key: Any, budget: float, clock: Callable[[], float]
 ) -> tuple[Evidence, int]:
-    start, effort, points = clock(), PILOT, []
+    """The evidence of the largest effort that seconds can buy, and that effort."""
+    start, effort, pilots = clock(), PILOT_EFFORT, []
     while True:
+        # The first run of an effort waits for the compiler, the second does not: their difference is what that took.
         first, best = _timed(model, rows, key, effort, clock)
         if best.kind == "exact" or first > budget / 2:
             return _noted(best, budget), effort
         second, best = _timed(model, rows, key, effort, clock)
-        points.append((effort, second))
+        pilots.append((effort, second))
         compiling = max(0.0, first - second)
-        if clock() - start + compiling + 2 * GROWTH * second > PILOTS_SHARE * budget:
+        # Another pilot would compile once and run twice.
+        if clock() - start + compiling + 2 * PILOT_GROWTH * second > PILOTS_SHARE * budget:
             break
-        effort *= GROWTH
-    wanted = _cost(points, compiling).affordable(budget - (clock() - start))
+        effort *= PILOT_GROWTH
+    wanted = _cost(pilots, compiling).affordable(budget - (clock() - start))
     if wanted > effort:
         best, effort = with_effort(model, wanted)._evidence(rows, key), wanted
     return _noted(best, budget), effort
 
 
-def _cost(points: list[tuple[int, float]], compiling: float) -> _Cost:
-    """From the last two short runs; the first ones may have been too short for the fastest way of computing."""
-    n, seconds = points[-1]
-    slope = seconds / n
-    if len(points) > 1:
-        before, less = points[-2]
-        slope = max((seconds - less) / (n - before), _LEAST_SLOPE * slope)
-    return _Cost(compiling, max(0.0, seconds - n * slope), max(slope, 1e-9))
+def _cost(pilots: list[tuple[int, float]], compiling: float) -> _Cost:
+    """The line through the last two pilots; earlier ones may have been too short for the fastest way of computing."""
+    effort, seconds = pilots[-1]
+    slope = seconds / effort
+    if len(pilots) > 1:
+        earlier_effort, earlier_seconds = pilots[-2]
+        measured = (seconds - earlier_seconds) / (effort - earlier_effort)
+        slope = max(measured, _MIN_SLOPE_SHARE * slope)
+    return _Cost(compiling, max(0.0, seconds - effort * slope), max(slope, 1e-9))
 
 
 def _timed(model: Any, rows: np.ndarray, key: Any, effort: int, clock: Callable[[], float]) -> tuple[float, Evidence]:
-    """Of a copy of its own, so that nothing that it keeps for the next time makes that look free."""
+    """Seconds of a run, and its evidence.
+
+    Of a copy of the model, so that nothing that a run keeps for the next one makes that look free.
+    """
     start = clock()
     evidence = with_effort(model, effort)._evidence(rows, key)
     return clock() - start, evidence
 
 
 def _noted(evidence: Evidence, budget: float) -> Evidence:
+    """The evidence with its seconds among what is said of it; an exact one took what it needs."""
     return evidence if evidence.kind == "exact" else replace(evidence, method=f"{evidence.method}, in {budget:g} s")
 
 
@@ -146,5 +162,6 @@ def _round_down(number: float) -> int:
 
 
 def _round_up(number: float) -> int:
+    """To two significant digits, for people."""
     unit = 10 ** max(0, math.floor(math.log10(number)) - 1)
     return int(math.ceil(number / unit) * unit)

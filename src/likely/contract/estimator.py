@@ -7,6 +7,7 @@ Four contracts stand on it: `Model`, p(x) of rows; `Predictor`, p(y | x); `Seque
 from __future__ import annotations
 
 import abc
+from collections.abc import Collection
 from dataclasses import KW_ONLY, dataclass
 from types import MethodType
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ import jax
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from likely.contract.notebook import show_estimator
 from likely.contract.settings import Declared, RandomState, seed_of
 from likely.runtime import use_compilation_cache
 from likely.storage import registry
@@ -37,6 +39,8 @@ class FitRun:
     checkpoint: Any = None
     resume: Any = None
     labels: Any = None  # `y` as it was given, of models of p(x) that learn from labels too
+    table: Any = None  # X as it was given, of predictors that hand it on to a model,
+    valid_table: Any = None  # and (X, y) of the validation rows
 
 
 class offered:
@@ -60,7 +64,14 @@ class offered:
         raise AttributeError(f"{owner.__name__} has no {self.verb}: {why}. Models that have it: {others}.")
 
 
-class Estimator(Declared, metaclass=abc.ABCMeta):
+class Learned:
+    """What `fit` sets. Apart from `Estimator`, where an annotation declares a setting."""
+
+    params_: Any
+    seed_: int
+
+
+class Estimator(Declared, Learned, metaclass=abc.ABCMeta):
     """Base of all estimators.
 
     Fitted attributes
@@ -100,6 +111,9 @@ class Estimator(Declared, metaclass=abc.ABCMeta):
         check_is_fitted(self)
         write_arrays(path, *self._to_file())
 
+    def _html_repr(self) -> str:  # what scikit-learn shows in notebooks, where its `display` is "diagram"
+        return show_estimator(self)
+
     def _key(self, stream: str, random_state: Any = None) -> jax.Array:
         seed = self.seed_ if random_state is None else seed_of(random_state)
         return jax.random.fold_in(jax.random.key(seed), STREAMS.index(stream))
@@ -118,11 +132,33 @@ def load(path: Any) -> Any:
     """
     arrays, meta = read_arrays(path)
     try:
-        return registry.model_class(meta["class"])._from_file(arrays, meta)
+        return from_file(arrays, meta)
     except FileError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FileError(f"{path} does not describe a model of this version of likely: {error}") from error
+
+
+def suited(name: str, n_rows: int, n_columns: int, kinds: Collection[str]) -> Any:
+    """A registered estimator with the settings that it takes for such a table."""
+    cls = registry.model_class(name)
+    return cls(**cls._suited(n_rows, n_columns, set(kinds)))
+
+
+def check_settings(estimator: Estimator, checkpoint: Any = None) -> None:
+    """Refuse wrong settings, and checkpoints of what has none, before data are read."""
+    estimator._validate_params()
+    estimator._check_resumable(checkpoint, None)
+
+
+def to_file(estimator: Estimator) -> tuple[Arrays, dict[str, Any]]:
+    """A fitted estimator as named arrays and a JSON description, to be written, or kept inside another's."""
+    return estimator._to_file()
+
+
+def from_file(arrays: Arrays, meta: dict[str, Any]) -> Any:
+    """The estimator that `to_file` described, of a class of this library."""
+    return registry.model_class(meta["class"])._from_file(arrays, meta)
 
 
 def under(prefix: str, arrays: Arrays) -> Arrays:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 _HASHED_CELLS = 1 << 15  # at a time: copies stay in the cache, and rows in a memory map are never copied whole
-KINDS = ("exact", "lower", "upper", "estimate", "unavailable")
+SIGNS = {"exact": "=", "lower": "≥", "upper": "≤", "estimate": "≈", "unavailable": ""}
+KINDS = tuple(SIGNS)
 
 
 class IncomparableError(ValueError):
@@ -217,14 +218,46 @@ class Evidence:
     def __repr__(self) -> str:
         if self.kind == "unavailable":
             return f"Evidence(unavailable: {self.reason})"
-        sign = {"exact": "=", "lower": "≥", "upper": "≤", "estimate": "≈"}[self.kind]
         limits = ""
         if self.kind == "estimate":
             limits = f" in [{self.lower.mean():.3f}, {self.upper.mean():.3f}]"
         return (
-            f"Evidence(mean log p {sign} {self.mean:.3f} ± {self.mean_stderr:.3f} nats{limits}, {self.kind}, "
-            f"{len(self)} rows, {self.method}, {self.measure} measure)"
+            f"Evidence(mean log p {SIGNS[self.kind]} {self.mean:.3f} ± {self.mean_stderr:.3f} nats{limits}, "
+            f"{self.kind}, {len(self)} rows, {self.method}, {self.measure} measure)"
         )
+
+    def to_frame(self, backend: str = "polars") -> Any:
+        """A data frame with a line for each row: value, limits, error, observed cells; kind, method and measure.
+
+        Parameters
+        ----------
+        backend : the library of the frame: "polars", "pandas" or "pyarrow".
+
+        Examples
+        --------
+        >>> frame = Evidence.exact([-1.0, -2.0], method="by hand").to_frame()
+        >>> frame.columns
+        ['row', 'value', 'lower', 'upper', 'stderr', 'dimensions', 'kind', 'method', 'measure']
+        >>> frame["value"].to_list()
+        [-1.0, -2.0]
+        """
+        from likely.contract.notebook import frame_of
+
+        rows = {
+            "row": np.arange(len(self)),
+            "value": self.values,
+            "lower": self.lower,
+            "upper": self.upper,
+            "stderr": self.stderr,
+            "dimensions": self.dimensions,
+        }
+        of_all = {"kind": self.kind, "method": self.method, "measure": self.measure}
+        return frame_of(rows | {name: [text] * len(self) for name, text in of_all.items()}, backend)
+
+    def _repr_html_(self) -> str:
+        from likely.contract.notebook import show_evidence
+
+        return show_evidence(self)
 
 
 @dataclass(frozen=True)

@@ -7,24 +7,43 @@ matrix in standard units with NaN for unobserved cells. Its public methods are f
 from __future__ import annotations
 
 import abc
-from dataclasses import KW_ONLY, replace
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
-from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from likely.contract.conditional import Conditional, ConditionalParts
+from likely.columns import Columns
+from likely.contract.conditional import Conditional, ConditionalParts, TableUnits
 from likely.contract.effort import check_budget, evidence_within, warn_if_wide
 from likely.contract.estimator import FitRun, check_count, offered
 from likely.contract.evidence import Evidence, fingerprint
-from likely.contract.settings import Unchecked, seed_of
+from likely.contract.scikit_learn import DensityMixin
+from likely.contract.settings import seed_of
 from likely.contract.table_estimator import TableEstimator
 from likely.runtime import float_dtype
+from likely.schema import Schema
 
 
-class Model(DensityMixin, TableEstimator):
+class Hooks:
+    """What a model may write besides `_init` and `_fit`, each where it means something; see `registry.HOOKS`.
+
+    Rows are in standard units. The base adds units, measure, dimensions and fingerprint to an evidence.
+    """
+
+    _evidence: Callable[[np.ndarray, jax.Array], Evidence]  # of rows (n, d)
+    _sample: Callable[[jax.Array, int], Any]  # (n, d)
+    _condition: Callable[[np.ndarray, jax.Array], ConditionalParts]
+    _reconstruct: Callable[[np.ndarray, jax.Array], Any]
+    _encode: Callable[[np.ndarray, jax.Array], Any]
+    _decode: Callable[[np.ndarray], Any]
+    n_components: Any  # the length of its codes
+
+
+class Model(DensityMixin, Hooks, TableEstimator):
     """Base of all models; see `docs/adding-a-model.md` for the hooks.
 
     Fitted attributes
@@ -35,21 +54,17 @@ class Model(DensityMixin, TableEstimator):
     """
 
     _: KW_ONLY
-    schema: Unchecked = None
+    schema: Schema | None = None
 
     _effort: ClassVar[str | None] = None  # the hyper-parameter that more work on an evidence means, "n_temperatures"
 
     # ------------------------------------------------------------------ hooks
-    # Besides `_init` and this one, those of `registry.HOOKS`, each where it means something: `_evidence(rows, key) ->
-    # Evidence` of rows in standard units (the base adds units, measure, dimensions and fingerprint), `_sample(key, n)`
-    # -> (n, d), `_condition(rows, key) -> ConditionalParts`, `_reconstruct(rows, key)`, `_encode(rows, key)`,
-    # `_decode(codes)`.
     @abc.abstractmethod
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> Any:
         """Learned parameters from rows (n, d)."""
 
     # ------------------------------------------------------------- the contract
-    def fit(self, X: Any, y: Any = None, *, valid: Any = None, checkpoint: Any = None, resume: Any = None) -> Model:
+    def fit(self, X: Any, y: Any = None, *, valid: Any = None, checkpoint: Any = None, resume: Any = None) -> Self:
         """Learn the distribution of the rows.
 
         Parameters
@@ -118,7 +133,10 @@ class Model(DensityMixin, TableEstimator):
     def condition(self, X: Any) -> Conditional:
         """The distribution of the NaN cells of each row given the others."""
         encoded, rows = self._rows(X)
-        return Conditional(self, encoded, self._condition(rows, self._key("condition")))
+        units = TableUnits(self.schema_, self.columns_, self.scaling_)
+        return Conditional(
+            units, encoded, self._condition(rows, self._key("condition")), partial(self._key, "condition")
+        )
 
     @offered("_condition")
     def impute(self, X: Any) -> Any:
@@ -183,4 +201,32 @@ class Model(DensityMixin, TableEstimator):
         return tags
 
 
-__all__ = ["ConditionalParts", "FitRun", "Model"]
+@dataclass(frozen=True)
+class InStandardUnits:
+    """A model as the estimators that are built on it ask it: in standard units, with no reading and no writing back."""
+
+    model: Model
+
+    def key(self, stream: str) -> jax.Array:
+        """The randomness that the model has for a use of it."""
+        return self.model._key(stream)
+
+    def rows(self, encoded: np.ndarray) -> np.ndarray:
+        """Encoded rows in the model's units."""
+        return self.model._standard(encoded)
+
+    def fit(self, rows: np.ndarray, columns: Columns, key: jax.Array) -> Any:
+        """Parameters learned from rows that no schema describes, such as codes that are probabilities."""
+        self.model.columns_ = columns
+        return self.model._fit(rows, key, FitRun())
+
+    def evidence(self, rows: np.ndarray) -> Evidence:
+        """The evidence of rows, less units, measure and fingerprint."""
+        return self.model._evidence(rows, self.key("evidence"))
+
+    def condition(self, rows: np.ndarray) -> ConditionalParts:
+        """What is unobserved in rows."""
+        return self.model._condition(rows, self.key("condition"))
+
+
+__all__ = ["ConditionalParts", "FitRun", "InStandardUnits", "Model"]

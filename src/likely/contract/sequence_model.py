@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from likely.contract.estimator import STREAMS, Arrays, Estimator, FitRun, check_count, offered, under
 from likely.contract.evidence import Evidence
+from likely.contract.scikit_learn import DensityMixin
 from likely.contract.settings import Count, seed_of
 from likely.datasets import CONVENTION, Corpus, DataError, Encoded, Vocabulary, as_corpus
 from likely.datasets.text.vocabulary import UNKNOWN_ID
@@ -48,7 +48,16 @@ class Perplexity:
         return f"{self.value:,.2f}, {self.convention} ({self.n_tokens:,} tokens, {self.share_unknown:.1%} <unk>)"
 
 
-class SequenceModel(DensityMixin, Estimator):
+class SequenceHooks:
+    """What a model of text may write besides its abstract methods, each where it means something."""
+
+    _sample: Callable[..., Any]  # (seed, n, prompt, max_length) -> n lists of ids, without `</s>` and prompt
+    # (encoded, seed) -> an object with `log_evidence` and `is_exact` of each sentence, `probabilities`, `sample` and
+    # `typical` (see `likely.models.language.ngram.gaps`).
+    _condition: Callable[..., Any]
+
+
+class SequenceModel(DensityMixin, SequenceHooks, Estimator):
     """Base of the models of text.
 
     Fitted attributes
@@ -63,9 +72,6 @@ class SequenceModel(DensityMixin, Estimator):
     memory_budget: Count = 2 << 30
 
     # ------------------------------------------------------------------ hooks
-    # Besides these: `_sample(seed, n, prompt, max_length)` -> n lists of ids, without `</s>` and prompt; and
-    # `_condition(encoded, seed)` -> an object with `log_evidence` and `is_exact` of each sentence, `probabilities`,
-    # `sample` and `typical` (see `likely.models.language.ngram.gaps`).
     @abc.abstractmethod
     def _fit(self, encoded: Encoded, seed: int, run: FitRun) -> Any:
         """Learned parameters from sentences."""

@@ -32,6 +32,7 @@ class TableEstimator(Estimator):
     _scaling: ClassVar[str] = "column"  # or "common": centre, and one scale for all real columns (isotropic models)
     _real_only: ClassVar[bool] = False  # reads binary and count columns as real numbers
     _binary_only: ClassVar[bool] = False  # refuses columns that are not binary
+    _apart: ClassVar[tuple[str, ...]] = ("params_", "schema_", "columns_", "scaling_", "feature_names_in_", "target_")
 
     @property
     def n_parameters_(self) -> int:
@@ -58,17 +59,17 @@ class TableEstimator(Estimator):
         self.columns_ = self._columns()
         self.n_features_in_ = schema.n_columns
         self._check_columns(encoded)
-        self.scaling_ = Scaling.fit(encoded, self.columns_, self._scaling)
+        self.scaling_ = self._units(encoded)
         return encoded
+
+    def _units(self, encoded: np.ndarray) -> Scaling:
+        """The units of real columns that rows of a fit give."""
+        return Scaling.fit(encoded, self.columns_, self._scaling)
 
     def _given_schema(self, X: Any) -> Schema:
         """The schema that is set, else the one that the rows show."""
         given = getattr(self, "schema", None)
-        if given is None:
-            return Schema.infer(X)
-        if not isinstance(given, Schema):
-            raise TypeError(f"schema must be a likely.Schema or None, got {type(given).__name__}.")
-        return given
+        return Schema.infer(X) if given is None else given
 
     def _check_kinds(self, schema: Schema) -> None:
         odd = next((column for column in schema.columns if column.kind != "binary"), None)
@@ -111,9 +112,8 @@ class TableEstimator(Estimator):
     def _to_file(self) -> tuple[Arrays, dict[str, Any]]:
         arrays = {f"params{path}": array for path, array in save_module(self.params_).items()}
         arrays |= {"scaling.offset": self.scaling_.offset, "scaling.scale": self.scaling_.scale}
-        apart = {"params_", "schema_", "columns_", "scaling_", "feature_names_in_"}
         names = getattr(self, "feature_names_in_", None)
-        return arrays, describe_estimator(self, apart) | {
+        return arrays, describe_estimator(self, self._apart) | {
             "schema": self.schema_.to_json(),
             "feature_names": None if names is None else [str(name) for name in names],
         }
@@ -126,9 +126,13 @@ class TableEstimator(Estimator):
         model.scaling_ = Scaling(arrays["scaling.offset"], arrays["scaling.scale"])
         if meta["feature_names"] is not None:
             model.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
+        model._restore(meta)
         template = jax.eval_shape(partial(model._init, columns=model.columns_), jax.random.key(0))
         model.params_ = restore_module(template, under("params", arrays))
         return model
+
+    def _restore(self, meta: dict[str, Any]) -> None:
+        """What a contract has besides, from the description in a file."""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from likely.datasets.errors import DataError
 from likely.schema import Schema
+from likely.schema.spelling import did_you_mean, listed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,6 +40,29 @@ class Dataset:
             for kind in sorted(set(self.schema.kinds), key=self.schema.kinds.index)
         )
         return f"Dataset({self.name!r}: {sizes} rows, {kinds} columns{shape})"
+
+
+def with_target(dataset: Dataset, column: str | None) -> Dataset:
+    """The data set with one of its columns as labels, taken out of the rows; with its own labels if None is named."""
+    if column is None or (column not in dataset.schema.names and column == "label"):
+        labels = dataset.labels or {}
+        if "train" not in labels or np.ndim(labels["train"]) != 1:
+            raise ValueError(f"{dataset.name} has no labels of its own, one a row: name the column to be learned.")
+        return dataset
+    names = dataset.schema.names
+    if column not in names:
+        raise ValueError(
+            f"there is no column {column!r}.{did_you_mean(column, names)} {dataset.name} has {listed(names)}."
+        )
+    place, parts, labels = names.index(column), {}, {}
+    for part in ("train", "valid", "test"):
+        rows = getattr(dataset, part)
+        if hasattr(rows, "columns"):
+            parts[part], labels[part] = rows.drop(column), np.array([*rows[column].to_list(), None], dtype=object)[:-1]
+        else:
+            parts[part], labels[part] = np.delete(rows, place, axis=1), np.asarray(rows)[:, place]
+    kept = tuple(other for other in dataset.schema.columns if other.name != column)
+    return replace(dataset, **parts, labels=labels, schema=replace(dataset.schema, columns=kept, image_shape=None))
 
 
 class Split(NamedTuple):

@@ -23,8 +23,9 @@ from jaxtyping import Array, Float, Key
 
 from likely.montecarlo.enumeration import MAX_CONFIGURATIONS, configurations
 
-N_HERMITE = 48  # exact for polynomials of degree 95
-_GRID = np.linspace(-40.0, 40.0, 4001)
+N_HERMITE = 48  # nodes of the quadrature of normal noise, exact for polynomials of degree 95
+# Nodes of the trapezoid rule for logistic and Gumbel noise, whose densities are below 1e-17 beyond 40.
+_TRAPEZOID_NODES = np.linspace(-40.0, 40.0, 4001)
 
 
 class Family(eqx.Module):
@@ -122,7 +123,7 @@ class Bernoulli(Discrete):
         return theta + noise
 
     def perturb_given(self, theta, z, noise):
-        # Tucker et al. (2017), appendix C, with e^noise = v / (1 - v) and -log P(z = 0) = softplus(θ)
+        # Tucker et al. (2017), appendix C, with e^noise = v / (1 - v) and -log P(z = 0) = softplus(θ).
         up, down = jax.nn.softplus(noise + jax.nn.softplus(theta)), -jax.nn.softplus(noise + jax.nn.softplus(-theta))
         return jnp.where(z > 0.5, up, down)
 
@@ -161,7 +162,7 @@ class Categorical(Discrete):
         return jax.nn.log_softmax(theta) + noise
 
     def perturb_given(self, theta, z, noise):
-        # Grathwohl et al. (2018), appendix B: the largest is a Gumbel, the others are Gumbels cut off there
+        # Grathwohl et al. (2018), appendix B: the largest is a Gumbel, the others are Gumbels cut off there.
         log_p = jax.nn.log_softmax(theta)
         top = (z * noise).sum(axis=-1, keepdims=True)
         others = -jnp.logaddexp(-noise - log_p, jnp.broadcast_to(-top, noise.shape))
@@ -291,8 +292,8 @@ def _rule(base: str, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Quadrature of so many independent noise numbers: nodes (m, size) and weights (m,)."""
     if base == "normal":
         nodes, weights = np.polynomial.hermite_e.hermegauss(N_HERMITE)
-    else:  # the trapezoid rule, exact to rounding for densities as smooth as these
-        nodes = _GRID
+    else:  # By the trapezoid rule, which is exact to rounding for densities as smooth as these.
+        nodes = _TRAPEZOID_NODES
         weights = np.exp(-nodes - np.exp(-nodes)) if base == "gumbel" else 0.25 / np.cosh(0.5 * nodes) ** 2
     if len(nodes) ** size > MAX_CONFIGURATIONS:
         raise ValueError(f"quadrature over {size} {base} noise numbers takes too many points: use fewer.")

@@ -28,6 +28,7 @@ ESTIMATORS: dict[str, Callable[..., Estimator]] = {
     "straight_through_gumbel": StraightThroughGumbel,
     "vimco": Vimco,
 }
+"""The estimators by name, as `make_estimator` takes them."""
 
 
 def make_estimator(estimator: str | Estimator, **options: Any) -> Estimator:

@@ -27,8 +27,9 @@ from likely.gradients.names import make_estimator
 from likely.montecarlo.enumeration import MAX_CONFIGURATIONS, configurations
 from likely.runtime import float_dtype
 
-_BLOCK = 4096  # gradients worked on together
-_SURE = 4.0  # standard errors beyond which a bias is one
+_GRADIENTS_AT_ONCE = 4096  # so that memory is bounded, however many are asked for
+# Standard errors beyond which a bias is taken for one: four happen by chance once in 16,000 coordinates.
+_MAX_Z_SCORE = 4.0
 
 
 class Problem(eqx.Module):
@@ -74,13 +75,14 @@ class Measured:
     @property
     def z_scores(self) -> np.ndarray:
         """Bias in standard errors, those of rounding included."""
+        # An estimator without variance has no standard error either, and would be biased by its last bit.
         rounding = 64 * np.finfo(np.dtype(float_dtype())).eps * (1 + np.abs(self.exact).max())
         return self.bias / np.sqrt(self.stderr**2 + rounding**2)
 
     @property
     def is_unbiased(self) -> bool:
         """Whether no coordinate's bias is beyond four standard errors."""
-        return bool(np.abs(self.z_scores).max() < _SURE)
+        return bool(np.abs(self.z_scores).max() < _MAX_Z_SCORE)
 
     def __str__(self) -> str:
         return (
@@ -154,28 +156,32 @@ def measure(
     state = estimator.start(warmup_key)
     if state is not None:
         state = _warm(warmup_key, estimator, problem, state, n, n_warmup)
-    block = min(n_draws, _BLOCK)
-    n_blocks = -(-n_draws // block)
-    # one θ for each estimate, all alike: else what does not depend on the draws would be done once for all of them
+    block = min(n_draws, _GRADIENTS_AT_ONCE)
+    # There is one θ for each estimate, all alike: else what does not depend on the draws would be done once for all.
     thetas = jax.tree.map(lambda a: jnp.repeat(a[None], block, axis=0), problem.theta)
     work = partial(_moments, key, estimator, problem, thetas, exact, state, n)
-    jax.block_until_ready(work(jnp.asarray(1)))  # compiled now, so that the clock runs for the work alone
-    began = time.perf_counter()
-    first, second = (np.asarray(sums, np.float64) for sums in work(jnp.asarray(n_blocks)))
-    seconds = time.perf_counter() - began
-    total = n_blocks * block
-    first = first / total
-    variance = (second - total * first**2) / (total - 1)
+    offs, squares, seconds = _timed(work, -(-n_draws // block))
+    total = -(-n_draws // block) * block
+    bias = offs / total
+    variance = (squares - total * bias**2) / (total - 1)
     return Measured(
         estimator=name,
         n_draws=total,
         n_samples=n,
-        mean=np.asarray(exact) + first,
+        mean=np.asarray(exact) + bias,
         exact=np.asarray(exact),
         stderr=np.sqrt(np.maximum(variance, 0) / total),
         variance=float(variance.sum()),
         seconds=seconds / total,
     )
+
+
+def _timed(work: Callable[[Array], tuple[Array, Array]], n_blocks: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Both sums that `work` makes of so many blocks, and its seconds without the compiler's."""
+    jax.block_until_ready(work(jnp.asarray(1)))  # The number of blocks is an input: this compiles it for any.
+    began = time.perf_counter()
+    offs, squares = (np.asarray(sums, np.float64) for sums in work(jnp.asarray(n_blocks)))
+    return offs, squares, time.perf_counter() - began
 
 
 def descend(
@@ -202,14 +208,19 @@ def _flat_exact(problem: Problem, n: int, of_bound: bool) -> Float[Array, " p"]:
 def _warm(key: Array, estimator: Estimator, problem: Problem, state: Any, n: int, n_warmup: int) -> Any:
     """The state after so many estimates in the same place."""
     keys = jax.random.split(key, n_warmup)
-    return lax.scan(lambda state, k: (gradient(k, estimator, problem, problem.theta, n, state)[1], None), state, keys)[
-        0
-    ]
+
+    def step(state: Any, key: Array) -> tuple[Any, None]:
+        return gradient(key, estimator, problem, problem.theta, n, state)[1], None
+
+    return lax.scan(step, state, keys)[0]
 
 
 @eqx.filter_jit
 def _moments(key, estimator, problem, thetas, exact, state, n: int, n_blocks: Array) -> tuple[Array, Array]:
-    """Sums of the estimates' distances to the exact gradient, and of their squares."""
+    """Sums of the estimates' distances to the exact gradient, and of their squares.
+
+    About the exact gradient and not about 0, so that a small variance is not the difference of two large sums.
+    """
     block = len(jax.tree.leaves(thetas)[0])
 
     def one(key, theta):

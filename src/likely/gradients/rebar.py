@@ -23,7 +23,7 @@ from likely.gradients.estimator import Estimator, box
 from likely.gradients.relaxed import check_temperature
 from likely.runtime import float_dtype
 
-_DECAY = 0.99
+_DECAY = 0.99  # of the running means: η follows the last hundred steps or so
 
 
 class Weight(NamedTuple):
@@ -49,7 +49,7 @@ class Rebar(Estimator):
 
     def start(self, key, n_context=0, dtype=None):
         dtype = dtype or float_dtype()
-        return Weight(-jnp.ones((), dtype), jnp.ones((), dtype))  # η = 1 to begin with
+        return Weight(-jnp.ones((), dtype), jnp.ones((), dtype))  # This makes η = 1 to begin with.
 
     def surrogate(self, key, family, theta, f, n, state, context=None):
         noise_key, other_key = jax.random.split(key)
@@ -62,6 +62,8 @@ class Rebar(Estimator):
         score = jax.grad(lambda t: jax.vmap(lambda one, own: family.log_prob(one, own[None])[0])(t, z).sum())(wide)
         plain = _spread(lax.stop_gradient(value), score) * score
         control = free[1] - tied[1] - _spread(tied[0], score) * score
+        # Var(plain + η control) is least at η = -E[plain control] / E[control²]. It is taken from the steps before:
+        # an η that depended on these draws would bias the estimate.
         eta = -state.cross / state.square
         slope = lax.stop_gradient(plain + eta * control).mean(axis=0)
         moved = (theta * slope).sum(axis=tuple(range(value.ndim - 1, theta.ndim)))
@@ -81,6 +83,6 @@ def _spread(value: Array, like: Array) -> Array:
 
 def _after(state: Weight, plain: Array, control: Array) -> Weight:
     cross, square = jnp.mean(plain * control), jnp.mean(control**2)
-    # while f does not react to z there is nothing to weigh
+    # While f does not react to z there is nothing to weigh, and 0 / 0 is to be avoided.
     move = lambda old, new: jnp.where(square > 0, _DECAY * old + (1 - _DECAY) * new, old)  # noqa: E731
     return Weight(move(state.cross, lax.stop_gradient(cross)), move(state.square, lax.stop_gradient(square)))

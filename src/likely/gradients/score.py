@@ -21,9 +21,12 @@ from likely.nets import MLP
 from likely.runtime import float_dtype
 
 BASELINES = ("none", "running_mean", "leave_one_out", "learned")
-_SLOWEST = 0.01  # weight of a step in the running mean, once there were a hundred
-_LEARNER = optax.adam(3e-3)
-_HIDDEN = (64,)
+# A step's weight in the running mean, once there were a hundred of them: the mean of all so far would lag behind an f
+# that training changes.
+_LEAST_WEIGHT = 0.01
+# A network for a baseline costs little beside the model, and one that is a little wrong costs variance, never bias.
+_BASELINE_HIDDEN = (64,)
+_BASELINE_OPTIMISER = optax.adam(3e-3)
 
 
 class RunningMean(NamedTuple):
@@ -34,7 +37,7 @@ class RunningMean(NamedTuple):
 
     def after(self, value: Array) -> RunningMean:
         """The mean with another step in it."""
-        weight = jnp.maximum(1 / (self.step + 1), _SLOWEST).astype(self.mean.dtype)
+        weight = jnp.maximum(1 / (self.step + 1), _LEAST_WEIGHT).astype(self.mean.dtype)
         return RunningMean(self.mean + weight * (value - self.mean), self.step + 1)
 
 
@@ -70,8 +73,10 @@ class ScoreFunction(Estimator):
         if self.baseline == "running_mean":
             return mean
         if self.baseline == "learned":
-            network = MLP(key, max(1, n_context), 1, hidden=_HIDDEN, activation="tanh", output_gain=0.0, dtype=dtype)
-            return Learned(mean, network, _LEARNER.init(network))
+            network = MLP(
+                key, max(1, n_context), 1, hidden=_BASELINE_HIDDEN, activation="tanh", output_gain=0.0, dtype=dtype
+            )
+            return Learned(mean, network, _BASELINE_OPTIMISER.init(network))
         return None
 
     def surrogate(self, key, family, theta, f, n, state, context=None):
@@ -104,7 +109,7 @@ def _learn(signal: Array, state: Learned, context: Array | None) -> tuple[Array,
         return jnp.mean((residual - predicted) ** 2), predicted
 
     slope, predicted = jax.grad(loss, has_aux=True)(state.network)
-    change, moments = _LEARNER.update(slope, state.moments)
+    change, moments = _BASELINE_OPTIMISER.update(slope, state.moments)
     network = optax.apply_updates(state.network, change)
     baseline = jnp.broadcast_to((state.mean.mean + predicted)[None], signal.shape)
     return baseline, Learned(state.mean.after(signal.mean()), network, moments)

@@ -8,8 +8,8 @@ import numpy as np
 
 from likely.schema import Schema
 
-N_BINS = 8  # of a numeric column, equally filled
-MAX_COLUMNS = 60  # looked at, the ones with the largest entropy first
+N_BINS = 8  # into which a numeric column is sorted, equally filled
+MAX_COLUMNS = 60  # All their pairs are looked at, 1770 of them; of wider tables the columns with the largest entropy.
 
 
 def most_dependent_pairs(rows: np.ndarray, schema: Schema, n: int) -> list[tuple[int, int]]:
@@ -23,8 +23,8 @@ def most_dependent_pairs(rows: np.ndarray, schema: Schema, n: int) -> list[tuple
     [(0, 2)]
     """
     codes = [_bins(rows[:, place], kind) for place, kind in enumerate(schema.kinds)]
-    entropy = np.array([_entropy(np.bincount(code[code >= 0])) for code in codes])
-    looked_at = sorted(np.argsort(-entropy, kind="stable")[:MAX_COLUMNS].tolist())
+    entropies = np.array([entropy(np.bincount(code[code >= 0])) for code in codes])
+    looked_at = sorted(np.argsort(-entropies, kind="stable")[:MAX_COLUMNS].tolist())
     pairs = [(mutual_information(codes[i], codes[j]), i, j) for i, j in combinations(looked_at, 2)]
     chosen: list[tuple[int, int]] = []
     uses = np.zeros(schema.n_columns, dtype=int)
@@ -46,7 +46,7 @@ def mutual_information(a: np.ndarray, b: np.ndarray) -> float:
     a, b = a[both], b[both]
     joint = np.bincount(a * (b.max() + 1) + b)
     tables = (np.bincount(a), np.bincount(b), joint)
-    h_a, h_b, h_joint = (_entropy(table) + (np.count_nonzero(table) - 1) / (2 * len(a)) for table in tables)
+    h_a, h_b, h_joint = (entropy(table) + (np.count_nonzero(table) - 1) / (2 * len(a)) for table in tables)
     return float(h_a + h_b - h_joint)
 
 
@@ -62,6 +62,11 @@ def _bins(cells: np.ndarray, kind: str) -> np.ndarray:
     return out
 
 
-def _entropy(counts: np.ndarray) -> float:
+def entropy(counts: np.ndarray) -> float:
+    """Nats of the distribution that counts show, without correction.
+
+    >>> round(entropy(np.array([3, 3, 0])) / np.log(2), 6)      # a fair coin
+    1.0
+    """
     p = counts[counts > 0] / max(1, counts.sum())
     return float(-(p * np.log(p)).sum())

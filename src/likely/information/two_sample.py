@@ -61,7 +61,8 @@ def mmd_test(
     rng = np.random.default_rng(random_state)
     order = np.array([np.arange(len(rows)), *(rng.permutation(len(rows)) for _ in range(n_permutations))])
     discrepancy = _discrepancies(kernel, order, n)
-    # the rows as they are count as one of the permutations, which makes the test exact
+    # The rows as they are count as one of the permutations, which makes the test exact. Ties are ties whatever the
+    # rounding of their sums.
     p_value = np.mean(discrepancy >= discrepancy[0] - 1e-12)
     return TwoSampleTest(float(discrepancy[0]), float(p_value), f"MMD, {n_permutations} permutations")
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from likely.contract.evidence import Difference, Evidence
+from likely.contract.notebook import frame_of
 from likely.datasets import CONVENTION, Dataset, TextDataset
 
 LEVEL = 0.95  # of every interval that is shown
@@ -40,6 +41,7 @@ class Entry:
     model : the fitted model.
     fit_seconds, score_seconds : wall time, compilation included; NaN where it did not come to that.
     n_parameters : number of learned numbers.
+    score : of a predictor, the accuracy of classes or R² of a number on the test rows.
     failure : why there is no evidence, in one line.
     rank : 1 for the best; None for those that stand apart. This and the next three are set by the leaderboard.
     apart : why it is not ranked; empty if it is.
@@ -54,6 +56,7 @@ class Entry:
     fit_seconds: float = math.nan
     score_seconds: float = math.nan
     n_parameters: int | None = None
+    score: float = math.nan
     failure: str = ""
     rank: int | None = None
     apart: str = ""
@@ -137,6 +140,8 @@ class Leaderboard:
     entries : what was measured, in any order.
     dataset : the data, a table or text; with it `to_report` can draw.
     random_state : the seed of the comparison, which the report's draws use as well.
+    target : the column that was predicted; empty where whole rows were scored.
+    score_name : what the entries' `score` is, "accuracy" or "r2".
 
     Attributes
     ----------
@@ -152,11 +157,20 @@ class Leaderboard:
     [(1, 'exact', 'best'), (2, 'bounded', 'open')]
     """
 
-    def __init__(self, entries: Iterable[Entry], dataset: Any = None, random_state: int = 0):
+    def __init__(
+        self,
+        entries: Iterable[Entry],
+        dataset: Any = None,
+        random_state: int = 0,
+        *,
+        target: str = "",
+        score_name: str = "",
+    ):
         given = list(entries)
         self.names = [entry.name for entry in given]
         self.dataset = dataset
         self.random_state = random_state
+        self.target, self.score_name = target, score_name
         self.measure = _common_measure(given, dataset)
         reasons = [_why_apart(entry, given, self.measure) for entry in given]
         fit = [entry for entry, reason in zip(given, reasons, strict=True) if not reason]
@@ -206,6 +220,8 @@ class Leaderboard:
                 entry.to_dict() | {"perplexity": None if math.isnan(entry.perplexity) else entry.perplexity}
                 for entry in self.entries
             ]
+        elif self.target:
+            figures = [e.to_dict() | {self.score_name: None if math.isnan(e.score) else e.score} for e in self.entries]
         else:
             figures = [entry.to_dict() for entry in self.entries]
         return {
@@ -215,8 +231,19 @@ class Leaderboard:
             "random_state": self.random_state,
             "level": LEVEL,
             **({"convention": CONVENTION} if self.is_text else {}),
+            **({"target": self.target} if self.target else {}),
             "entries": figures,
         }
+
+    def to_frame(self, backend: str = "polars") -> Any:
+        """A data frame with a line for each model, the columns of `to_dict`; null for what is unknown or unlimited.
+
+        Parameters
+        ----------
+        backend : the library of the frame: "polars", "pandas" or "pyarrow".
+        """
+        entries = self.to_dict()["entries"]
+        return frame_of({name: [entry[name] for entry in entries] for name in entries[0]} if entries else {}, backend)
 
     def to_report(self, path: str | os.PathLike[str]) -> None:
         """Write one self-contained HTML file with tables and pictures."""
@@ -254,7 +281,8 @@ def _why_apart(entry: Entry, entries: list[Entry], measure: str) -> str:
     if evidence.kind == "unavailable":
         return evidence.reason or "its evidence has no value for some rows"
     if evidence.measure != measure:
-        return f"its evidence is {_MEASURES[evidence.measure]}; the ranked ones are each {_MEASURES[measure]}"
+        own, theirs = (_MEASURES.get(name, f"on the {name} measure") for name in (evidence.measure, measure))
+        return f"its evidence is {own}; the ranked ones are each {theirs}"
     rows = Counter((e.evidence.fingerprint, len(e.evidence)) for e in entries if e.evidence is not None)
     if (evidence.fingerprint, len(evidence)) != rows.most_common(1)[0][0]:
         return "it was measured on other rows"

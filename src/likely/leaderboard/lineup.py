@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from likely.contract.estimator import suited as suited_to
 from likely.datasets import Dataset
 from likely.storage import registry
 
@@ -17,6 +18,4 @@ def line_up(dataset: Dataset) -> dict[str, Any]:
 
 def suited(name: str, dataset: Dataset) -> Any:
     """A registered model with the settings that it takes for such data."""
-    model_class = registry.model_class(registry.find(name).class_name)
-    schema = dataset.schema
-    return model_class(**model_class._suited(len(dataset.train), schema.n_columns, set(schema.kinds)))
+    return suited_to(registry.find(name).class_name, len(dataset.train), dataset.schema.n_columns, dataset.schema.kinds)

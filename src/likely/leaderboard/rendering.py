@@ -6,14 +6,17 @@ from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from likely.contract.notebook import table
 from likely.datasets import CONVENTION
 from likely.leaderboard.board import Entry, Leaderboard
 from likely.leaderboard.wording import (
     LEGEND,
+    SCORES,
     STANDINGS,
     count,
     digits_for,
     evidence,
+    figure,
     interval,
     number,
     seconds,
@@ -22,20 +25,26 @@ from likely.leaderboard.wording import (
 
 if TYPE_CHECKING:
     from rich.console import Group
+    from rich.table import Table
 
-WIDTH = 100
+WIDTH = 100  # characters, in which a table is written where there is no terminal to ask
 HEADINGS = ("#", "model", "log p, nats/row", "at least", "bits/dim", "difference to the best", "fit", "params")
-_WORDS = ("model", "log p, nats/row", "difference to the best")
+_IN_WORDS = ("model", "log p, nats/row", "difference to the best")
 
 
 def headings(board: Leaderboard) -> tuple[str, ...]:
-    """`HEADINGS`, with perplexity where rows are sentences."""
-    text = {"bits/dim": "perplexity", "log p, nats/row": "log p, nats/sentence"}
-    return tuple(text.get(heading, heading) for heading in HEADINGS) if board.is_text else HEADINGS
+    """`HEADINGS`, with perplexity where rows are sentences, and what was scored where a target is predicted."""
+    if board.is_text:
+        other = {"bits/dim": "perplexity", "log p, nats/row": "log p, nats/sentence"}
+    elif board.target:
+        other = {"bits/dim": SCORES[board.score_name], "log p, nats/row": "log p(y | x), nats"}
+    else:
+        other = {}
+    return tuple(other.get(heading, heading) for heading in HEADINGS)
 
 
-def cells(entry: Entry, digits: int = 2, text: bool = False) -> tuple[str, ...]:
-    """The cells of a ranked entry's row, under `HEADINGS`."""
+def cells(entry: Entry, board: Leaderboard, digits: int = 2) -> tuple[str, ...]:
+    """The cells of a ranked entry's row, under the board's headings."""
     mark = STANDINGS[entry.standing]
     difference = "best" if entry.rank == 1 else f"{_gap(entry, digits)} {interval(entry, digits)} {mark}".rstrip()
     return (
@@ -43,7 +52,7 @@ def cells(entry: Entry, digits: int = 2, text: bool = False) -> tuple[str, ...]:
         entry.name,
         evidence(entry, digits),
         number(entry.lower, digits),
-        number(entry.perplexity) if text else number(entry.bits_per_dimension, 3),
+        figure(entry, board),
         difference,
         seconds(entry.fit_seconds),
         count(entry.n_parameters),
@@ -56,37 +65,55 @@ def _gap(entry: Entry, digits: int) -> str:
 
 def as_rich(board: Leaderboard, width: int = WIDTH) -> Group:
     """The table, the ones apart, and the legend, for a Rich console; columns that do not fit `width` are left out."""
-    from rich import box
     from rich.console import Group
-    from rich.padding import Padding
-    from rich.table import Table
     from rich.text import Text
 
     digits = min(2, digits_for(board))
-    title = f"{board.name}: {board.n_rows:,} test rows, {board.measure} measure"
+    table = _ranking(board, digits, width) if board.ranked else Text(_title(board), style="bold")
+    legend = (Text(line, style="dim") for line in LEGEND)
+    return Group(table, *_those_apart(board, digits), Text(verdict(board)), *legend)
+
+
+def _title(board: Leaderboard) -> str:
     if board.is_text:
-        title = f"{board.name}: {board.n_rows:,} test sentences, perplexity {CONVENTION}"
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    rows = [cells(entry, digits, board.is_text) for entry in board.ranked]
-    names = headings(board)
+        return f"{board.name}: {board.n_rows:,} test sentences, perplexity {CONVENTION}"
+    if board.target:
+        return f"{board.name}: {board.target} given the rest, {board.n_rows:,} test rows"
+    return f"{board.name}: {board.n_rows:,} test rows, {board.measure} measure"
+
+
+def _ranking(board: Leaderboard, digits: int, width: int) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title=_title(board), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
+    rows, names = [cells(entry, board, digits) for entry in board.ranked], headings(board)
     shown = _fitting(rows, names, width)
     for place in shown:
-        table.add_column(names[place], justify="left" if place in (1, 2, 5) else "right", overflow="fold")
+        justify: Any = "left" if HEADINGS[place] in _IN_WORDS else "right"
+        table.add_column(names[place], justify=justify, overflow="fold")
     for entry, row in zip(board.ranked, rows, strict=True):
         style = "bold green" if entry.rank == 1 else "" if entry.standing == "behind" else "yellow"
         table.add_row(*(row[place] for place in shown), style=style)
-    parts: list[Any] = [table] if board.ranked else [Text(title, style="bold")]
-    if board.apart:
-        parts.append(Text("Apart, because unlike things cannot be ranked:", style="bold"))
-        parts += [Padding(_apart_line(entry, digits), (0, 0, 0, 2)) for entry in board.apart]
-        parts.append(Text(""))
-    return Group(*parts, Text(verdict(board)), *(Text(line, style="dim") for line in LEGEND))
+    return table
+
+
+def _those_apart(board: Leaderboard, digits: int) -> list[Any]:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    if not board.apart:
+        return []
+    lines = [Padding(_apart_line(entry, digits), (0, 0, 0, 2)) for entry in board.apart]
+    return [Text("Apart, because unlike things cannot be ranked:", style="bold"), *lines, Text("")]
 
 
 def _fitting(rows: list[tuple[str, ...]], names: tuple[str, ...], width: int) -> list[int]:
     """Places of the columns that fit, the dispensable ones dropped first."""
     widths = [max(map(len, column)) + 1 for column in zip(names, *rows, strict=True)]
-    widths[1] = min(widths[1], 20)  # long names are folded
+    widths[1] = min(widths[1], 21)  # The model's name is folded where it is longer.
     shown = list(range(len(names)))
     dispensable = ("params", "bits/dim", "fit", "at least") if names == HEADINGS else ("params", "at least", "fit")
     for heading in dispensable:
@@ -117,21 +144,10 @@ def as_text(board: Leaderboard) -> str:
 def as_html(board: Leaderboard) -> str:
     """A plain HTML table, for a notebook."""
     digits = min(2, digits_for(board))
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings(board))
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells(entry, digits, board.is_text)) + "</tr>"
-        for entry in board.ranked
-    )
+    ranked = table(headings(board), (cells(entry, board, digits) for entry in board.ranked))
     apart = "".join(
         f"<li><b>{escape(e.name)}</b> {escape(evidence(e, digits))}: {escape(e.apart)}</li>" for e in board.apart
     )
     legend = "<br>".join(escape(line) for line in LEGEND)
     apart = f"<p>Apart:</p><ul>{apart}</ul>" if apart else ""
-    return (
-        f"<p><b>{escape(board.name)}</b>: {escape(verdict(board))}</p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{apart}<p><small>{legend}</small></p>"
-    )
-
-
-def _td(row: tuple[str, ...]) -> str:
-    return "".join(f"<td>{escape(cell)}</td>" for cell in row)
+    return f"<p><b>{escape(board.name)}</b>: {escape(verdict(board))}</p>{ranked}{apart}<p><small>{legend}</small></p>"

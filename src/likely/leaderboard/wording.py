@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+from likely.contract.evidence import SIGNS
 from likely.leaderboard.board import LEVEL, Entry, Leaderboard
 
-SIGNS = {"exact": "=", "lower": "≥", "upper": "≤", "estimate": "≈", "unavailable": ""}
+SCORES = {"accuracy": "accuracy", "r2": "R²"}
 STANDINGS = {"best": "", "behind": "", "tied": "~", "open": "?", "apart": ""}
 
 LEGEND = (
@@ -50,6 +51,17 @@ def interval(entry: Entry, digits: int = 2) -> str:
     low, high = entry.interval
     left, right = "(" if math.isinf(low) else "[", ")" if math.isinf(high) else "]"
     return f"{left}{number(low, digits)}, {number(high, digits)}{right}"
+
+
+def figure(entry: Entry, board: Leaderboard) -> str:
+    """What stands beside the evidence: bits per dimension, perplexity of text, or how a prediction scores."""
+    if board.is_text:
+        return number(entry.perplexity)
+    if not board.target:
+        return number(entry.bits_per_dimension, 3)
+    if math.isnan(entry.score):
+        return "–"
+    return f"{entry.score:.1%}" if board.score_name == "accuracy" else number(entry.score, 3)
 
 
 def seconds(value: float) -> str:

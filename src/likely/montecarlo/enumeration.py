@@ -16,7 +16,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, Key
 
-MAX_CONFIGURATIONS = 1 << 20  # what models take to be cheap enough to call exact
+MAX_CONFIGURATIONS = 1 << 20
+"""How many configurations models take to be cheap enough to enumerate, and so to be exact."""
 LARGEST_SUM = 1 << 25  # what `sum_states` will do when asked to
 _BLOCK = 1 << 10
 _WIDE_BLOCK = 1 << 14  # for one row, where a block of configurations is the only parallel work

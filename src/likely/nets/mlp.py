@@ -29,6 +29,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "swish": jax.nn.swish,
     "tanh": jnp.tanh,
 }
+"""The activations by name."""
 
 
 class MLP(eqx.Module):

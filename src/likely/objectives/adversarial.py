@@ -110,7 +110,7 @@ def critic_loss(
     if loss == "wasserstein":
         place = jax.random.uniform(key, (len(real), 1), real.dtype)
         between = place * real + (1 - place) * fake
-        # a root at 0 has no slope: the small number gives it one
+        # A root at 0 has no slope; the small number gives it one.
         norm = jnp.sqrt(squared_slopes(critic, between) + 1e-12)
         return total + penalty * (share @ (norm - 1) ** 2)
     return total + 0.5 * penalty * (share @ squared_slopes(critic, real))
@@ -140,7 +140,8 @@ def generator_loss(scores: Float[Array, " n"], share: Float[Array, " n"], loss: 
 
 def squared_slopes(critic: Critic, features: Float[Array, "n L"]) -> Float[Array, " n"]:
     """‖∇f‖² at each row."""
-    slopes = jax.grad(lambda rows: critic(rows).sum())(features)  # rows do not influence each other
+    # Rows do not meet in a critic, so the gradient of their sum is that of each.
+    slopes = jax.grad(lambda rows: critic(rows).sum())(features)
     return (slopes**2).sum(axis=1)
 
 
@@ -151,5 +152,5 @@ def _generate(key: Array, module: Player, n: int, dtype: Any, observed: Bool[Arr
 
 
 def _optimiser(learning_rate: float) -> optax.GradientTransformation:
-    # less memory of past slopes than usual, since the other player moves on (Radford et al., 2016)
+    # It remembers past slopes for less long than usual, since the other player moves on (Radford et al., 2016).
     return optax.adam(learning_rate, b1=0.5)

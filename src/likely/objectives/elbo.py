@@ -122,7 +122,7 @@ def negative_elbo(
         use the latents before q is drawn to the prior.
     """
     weight_of_kl, state = warmed_up(beta, state, warmup_steps, batch.x.dtype)
-    noise = jax.random.normal(key, (batch.x.shape[0], n_samples, module.n_latent), batch.x.dtype)
+    noise = noise_of_rows(key, module, batch.x, n_samples)
     value, fit, divergence = elbo(module, batch.x, batch.observed, noise, weight_of_kl)
     share = batch.weight / batch.weight.sum()
     metrics = {"elbo": share @ (fit - divergence), "kl": share @ divergence}
@@ -138,7 +138,7 @@ def warmed_up(beta: float, state: Any, warmup_steps: int, dtype: Any) -> tuple[A
 
 def elbo_loss(module: LatentModel, batch: Any, key: Key[Array, ""], *, n_samples: int = 1) -> Float[Array, " n"]:
     """Minus the bound of each row, for validation."""
-    noise = jax.random.normal(key, (batch.x.shape[0], n_samples, module.n_latent), batch.x.dtype)
+    noise = noise_of_rows(key, module, batch.x, n_samples)
     return -elbo(module, batch.x, batch.observed, noise)[0]
 
 
@@ -185,11 +185,16 @@ def refine_answer(
         return (optax.apply_updates(answer, change), moments, best, highest), None
 
     candidates = jnp.stack([encoded, jnp.zeros_like(encoded)])
-    values = lax.map(lambda answer: loss(answer)[1], candidates)  # by map, so that the network is compiled once
+    values = lax.map(lambda answer: loss(answer)[1], candidates)  # By `map`, so that the network is compiled once.
     first = jnp.where((values[0] > values[1])[:, None], candidates[0], candidates[1])
     start = (first, optimiser.init(first), first, jnp.full(len(x), -jnp.inf, x.dtype))
     (_, _, best, _), _ = lax.scan(body, start, None, length=n_steps)
     return best
+
+
+def noise_of_rows(key: Key[Array, ""], module: Any, x: Float[Array, "n d"], n_samples: int) -> Float[Array, "n s k"]:
+    """Noise for the latents of each row, independent of all others'."""
+    return jax.random.normal(key, (len(x), n_samples, module.n_latent), x.dtype)
 
 
 def antithetic_noise(key: Key[Array, ""], n: int, n_latent: int, dtype: Any) -> Float[Array, "n k"]:

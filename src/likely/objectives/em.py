@@ -44,7 +44,6 @@ def run_em(
     limit : fewer iterations than `max_iter`, without compiling again.
     """
     arrays, static = eqx.partition(params, eqx.is_array)
-
     stop = max_iter if limit is None else jnp.minimum(limit, max_iter)
 
     def body(carry):
@@ -54,6 +53,7 @@ def run_em(
 
     def unfinished(carry):
         _, trace, i = carry
+        # A rise that is NaN is not below `tol`: EM then goes on to `max_iter`, and is not said to have converged.
         rise = trace[i - 1] - trace[i - 2]
         return (i < stop) & ((i < 2) | ~(rise < tol))
 

@@ -18,7 +18,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
-from likely.objectives.elbo import LatentModel, warmed_up
+from likely.gradients.estimator import box
+from likely.objectives.elbo import LatentModel, noise_of_rows, warmed_up
 
 
 def importance_bound(
@@ -79,7 +80,7 @@ def negative_importance_bound(
     n_drawn : samples that the gradient goes through, drawn by their shares; None for all K.
     """
     weight_of_kl, state = warmed_up(beta, state, warmup_steps, batch.x.dtype)
-    noise = jax.random.normal(key, (batch.x.shape[0], n_importance, module.n_latent), batch.x.dtype)
+    noise = noise_of_rows(key, module, batch.x, n_importance)
     share = batch.weight / batch.weight.sum()
     answer = module.recognise(batch.x, batch.observed)
     args = (module, batch.x, batch.observed, answer)
@@ -105,7 +106,8 @@ def draw_samples(
     shares = jax.nn.softmax(values, axis=1)
     marks = (jax.random.uniform(key, (len(x), 1), shares.dtype) + jnp.arange(n_drawn)[None]) / n_drawn
     passed = jnp.cumsum(shares, axis=1)[:, None] < marks[:, :, None]
-    place = jnp.minimum(passed.sum(axis=2), noise.shape[1] - 1)  # the shares' sum may be rounded to less than 1
+    # The shares' sum may be rounded to less than 1, and the last mark lie beyond it.
+    place = jnp.minimum(passed.sum(axis=2), noise.shape[1] - 1)
     own = jnp.take_along_axis(noise, place[:, :, None], axis=1)
     return Drawn(own, jnp.take_along_axis(shares, place, axis=1), _log_mean(values))
 
@@ -147,7 +149,7 @@ def bound_to_train_by(
 
 def importance_loss(module: LatentModel, batch: Any, key: Key[Array, ""], *, n_importance: int) -> Float[Array, " n"]:
     """Minus the bound of each row, for validation."""
-    noise = jax.random.normal(key, (batch.x.shape[0], n_importance, module.n_latent), batch.x.dtype)
+    noise = noise_of_rows(key, module, batch.x, n_importance)
     return -importance_bound(module, batch.x, batch.observed, noise)
 
 
@@ -161,7 +163,7 @@ def _counted(values: Float[Array, "n m"], drawn: Drawn | None) -> tuple[Array, A
 
 def _linear(slopes: Any, at: Any) -> Array:
     """Zero, with the given gradient."""
-    parts = jax.tree.map(lambda slope, a: (slope * (a - lax.stop_gradient(a))).sum(), slopes, at)
+    parts = jax.tree.map(lambda slope, a: (slope * box(a)).sum(), slopes, at)
     return jax.tree.reduce(jnp.add, parts)
 
 

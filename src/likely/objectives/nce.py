@@ -71,9 +71,10 @@ def noise_contrastive(
     """
     x, share = jnp.asarray(batch.x), jnp.asarray(batch.weight) / jnp.sum(batch.weight)
     drawn = noise.sample(key, noise.params, n_noise * len(x))
-    rows = jnp.concatenate([x, drawn])  # one pass through the network for both
+    rows = jnp.concatenate([x, drawn])  # One pass through the network serves both.
     ratio = module.constant - energy(module.model, rows) - noise.log_prob(noise.params, rows)
-    even = jnp.full(len(drawn), 1 / len(drawn), share.dtype)  # rows that only fill up a batch have good noise as well
+    # All noise counts the same, that drawn beside the rows which only fill up a batch as well: it is as good.
+    even = jnp.full(len(drawn), 1 / len(drawn), share.dtype)
     loss = nce_loss(ratio[: len(x)], ratio[len(x) :], share, even, n_noise)
     return loss, (noise, {"log_partition": -module.constant})
 

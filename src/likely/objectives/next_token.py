@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int, Key
 from likely.montecarlo.alias import AliasTable, draw
 from likely.objectives.nce import conditional_nce_loss
 
-NOTHING = -1  # a target that is not there, at the end of the last stretch
+NO_TARGET = -1  # where a stretch has an input but nothing follows, at the end of the last one
 
 
 class Stream(eqx.Module):
@@ -58,7 +58,7 @@ def next_token(
     inputs, targets = stretches(batch)
     drop_key, noise_key = jax.random.split(key)
     outputs, states = module.unroll(inputs, state.states, inputs == start, key=drop_key, dropout=dropout)
-    there = targets != NOTHING
+    there = targets != NO_TARGET
     words, count = jnp.where(there, targets, 0), jnp.maximum(there.sum(), 1)
     if noise is None:
         losses = -module.log_probs(outputs, words)
@@ -72,7 +72,7 @@ def token_loss(module: Any, batch: Any, key: Key[Array, ""], *, start: int) -> F
     """Minus the mean log-probability of each stretch's targets from a fresh state, for validation."""
     inputs, targets = stretches(batch)
     outputs, _ = module.unroll(inputs, module.first(len(inputs)), inputs == start)
-    there = targets != NOTHING
+    there = targets != NO_TARGET
     losses = -module.log_probs(outputs, jnp.where(there, targets, 0))
     return jnp.where(there, losses, 0).sum(axis=1) / jnp.maximum(there.sum(axis=1), 1)
 

@@ -8,17 +8,14 @@ cell of a row, or for each of a random choice of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Key
 
-from likely.objectives.pseudo_likelihood import flip_terms
+from likely.objectives.pseudo_likelihood import Energy, flip_terms
 from likely.training.batches import Batch
-
-Energy = Callable[[Any, Any], Array]  # (module, rows (n, d)) -> (n,)
 
 
 def ratio_matching(

@@ -121,7 +121,8 @@ def contraction_estimate(
 
     With v of independent signs E[v vᵀ] = I, so E‖vᵀJ‖² = tr(JᵀJ) = ‖J‖²: one gradient in place of one a code unit.
     """
-    codes, pull = jax.vjp(encode, features)  # rows do not influence each other: one gradient serves them all
+    # Rows do not meet in an encoder, so one gradient serves them all.
+    codes, pull = jax.vjp(encode, features)
     (slopes,) = pull(jax.random.rademacher(key, codes.shape, codes.dtype))
     return (slopes**2).sum(axis=1)
 

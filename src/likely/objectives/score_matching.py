@@ -24,7 +24,8 @@ Returned = tuple[Array, tuple[Any, dict[str, Array]]]
 
 def score(energy: Energy, module: Any, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
     """-∇ₓ E of each row."""
-    return -jax.grad(lambda rows: energy(module, rows).sum())(x)  # rows do not meet, so the sum's gradient is theirs
+    # Rows do not meet in an energy, so the gradient of their sum is that of each.
+    return -jax.grad(lambda rows: energy(module, rows).sum())(x)
 
 
 def score_matching(module: Any, batch: Batch, key: Key[Array, ""], state: Any, *, energy: Energy) -> Returned:

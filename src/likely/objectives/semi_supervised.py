@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
-from likely.objectives.elbo import LatentModel, elbo
+from likely.objectives.elbo import LatentModel, elbo, noise_of_rows
 
 
 class LabelledModel(Protocol):
@@ -47,7 +47,7 @@ def bounds_by_label(
     """log p(y) + B(x, y) of each row and label, from the same noise."""
     log_prior = jax.nn.log_softmax(module.log_prior)
     labels = jnp.arange(len(log_prior))
-    # by vmap only the labels' part of each first layer is repeated, not its product with the rows
+    # By `vmap` only the labels' part of each first layer is repeated, not its product with the rows.
     bounds = jax.vmap(lambda label: elbo(module.given(label), x, observed, noise)[0])(labels)
     return (log_prior[:, None] + bounds).T
 
@@ -84,13 +84,14 @@ def negative_labelled_bound(
     label_weight : of log q(y | x), for each labelled row.
     has_holes : whether cells other than labels may be unobserved.
     """
-    say, state = _say(state, warmup_steps, batch.x.dtype)
+    influence, state = _influence(state, warmup_steps, batch.x.dtype)
     x, observed, labels, known = _parts(batch, has_holes)
-    noise = jax.random.normal(key, (len(x), 1, module.n_latent), x.dtype)
+    noise = noise_of_rows(key, module, x, 1)
     joint, logits = bounds_by_label(module, x, observed, noise), module.label_logits(x, observed)
     own = jnp.take_along_axis(joint, labels, axis=1)[:, 0]
     log_label = jnp.take_along_axis(jax.nn.log_softmax(logits, axis=1), labels, axis=1)[:, 0]
-    taught = say * logits + (1 - say) * lax.stop_gradient(logits)
+    # The value is that of the logits; the gradient that goes back through it is only `influence` times as large.
+    taught = influence * logits + (1 - influence) * lax.stop_gradient(logits)
     value = jnp.where(known, own + label_weight * log_label, unlabelled_bound(joint, taught))
     share = batch.weight / batch.weight.sum()
     right = known * (jnp.argmax(logits, axis=1) == labels[:, 0])
@@ -101,11 +102,11 @@ def negative_labelled_bound(
 def labelled_loss(module: LabelledModel, batch: Any, key: Key[Array, ""], *, has_holes: bool) -> Float[Array, " n"]:
     """Minus the bound on log p(x) of each row, for validation; labels are not looked at."""
     x, observed, _, _ = _parts(batch, has_holes)
-    noise = jax.random.normal(key, (len(x), 4, module.n_latent), x.dtype)
+    noise = noise_of_rows(key, module, x, 4)
     return -unlabelled_bound(bounds_by_label(module, x, observed, noise), module.label_logits(x, observed))
 
 
-def _say(state: Any, warmup_steps: int, dtype: Any) -> tuple[Any, Any]:
+def _influence(state: Any, warmup_steps: int, dtype: Any) -> tuple[Any, Any]:
     """How far rows without a label teach q(y | x) at this step, and the state of the next one."""
     if not warmup_steps:
         return 1.0, state

@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-PADDING = -1.0  # of inputs and targets
+PADDING = -1.0  # What fills up inputs and targets that are shorter than others; no token has this number.
 
 
 def sequence_loss(

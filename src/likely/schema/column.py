@@ -49,7 +49,7 @@ class Column:
 
 def infer_series(name: str, series: Any) -> Column:
     """The column that a frame's series is."""
-    import narwhals.stable.v2 as nw  # where the categories of a column, seen or not, can be asked for
+    import narwhals.stable.v2 as nw  # The stable interface can be asked for all categories, seen in the rows or not.
 
     series = nw.from_native(series.to_native(), series_only=True)
     if isinstance(series.dtype, nw.Categorical | nw.Enum):
@@ -102,7 +102,9 @@ def series_cells(series: Any) -> np.ndarray:
     if series.dtype.is_numeric():
         import narwhals as nw
 
+        # Numbers that may be missing have types of their own in each library; as floats they have NaN.
         return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    # With a None beside them lists or strings of one length stay cells, and do not become an axis of the array.
     return np.array(series.to_list() + [None], dtype=object)[:-1]
 
 

@@ -31,7 +31,7 @@ from likely.schema.column import (
 
 __all__ = ["KINDS", "Column", "Kind", "Schema", "SchemaError", "as_array", "as_frame", "blocks"]
 
-_BLOCK_CELLS = 1 << 24  # cells looked at together, so that a memory map is never copied whole
+_BLOCK_CELLS = 1 << 24  # Cells that are looked at together, so that a memory map is never copied whole.
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Schema:
             out = floats.astype(np.float64) if coded else floats
         else:
             out, coded = np.empty(array.shape), list(range(self.n_columns))
-        for place in coded:  # cell by cell: only these have values to look up
+        for place in coded:  # Only these have values to look up, which goes cell by cell.
             out[:, place] = encode_cells(self.columns[place], array[:, place])
         return out
 
@@ -203,9 +203,7 @@ class Schema:
             return table
         import narwhals as nw
 
-        data = dict(
-            zip(self.names, (self._frame_cells(c, v) for c, v in zip(self.columns, decoded, strict=True)), strict=True)
-        )
+        data = {c.name: self._frame_cells(c, cells) for c, cells in zip(self.columns, decoded, strict=True)}
         return nw.from_dict(data, backend=self.frame).to_native()  # type: ignore[arg-type]
 
     def _frame_cells(self, column: Column, cells: np.ndarray) -> Any:

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 FORMAT = 1
-MAX_HEADER = 16 << 20  # bytes; a real header is a few kilobytes, and this much foreign JSON is read in half a second
+# In bytes. A real header has a few kilobytes, and foreign JSON of this size is still read within half a second.
+MAX_HEADER = 16 << 20
 _DTYPES = {"F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL"}
 
 
@@ -38,11 +39,12 @@ def write_atomically(path: str | os.PathLike, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(beside, 0o666 & ~_umask())
+        os.chmod(beside, 0o666 & ~_umask())  # mkstemp makes files that only their owner can read
         os.replace(beside, target)
     except BaseException:
         Path(beside).unlink(missing_ok=True)
         raise
+    # The new name is an entry of the folder, which a power cut may lose until the folder itself is on the disk.
     folder = os.open(target.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -71,7 +73,8 @@ def read_arrays(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[st
     from safetensors.numpy import load
 
     try:
-        arrays = load(path.read_bytes())  # as large as the file is, whatever the header claims
+        # What is read is as large as the file, whatever sizes the header claims.
+        arrays = load(path.read_bytes())
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise FileError(f"{path} is damaged: {error}") from None
     if set(arrays) != set(description["arrays"]):
@@ -93,13 +96,22 @@ def read_description(path: str | os.PathLike) -> dict[str, Any]:
         raise FileError(f"there is no file {path}.") from None
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror}.") from None
-    metadata = header.get("__metadata__")
+    return _parsed(path, _checked_text(path, header.get("__metadata__")))
+
+
+def _checked_text(path: Path, metadata: Any) -> str:
+    """The description as it was written, from a header's metadata."""
     metadata = metadata if isinstance(metadata, dict) else {}
     text = metadata.get("likely")
     if not isinstance(text, str):
         raise FileError(f"{path} is a safetensors file, but not one of likely's.")
     if metadata.get("checksum") != _checksum(text.encode(errors="replace")):
         raise FileError(f"{path} is damaged: its description does not match its checksum.")
+    return text
+
+
+def _parsed(path: Path, text: str) -> dict[str, Any]:
+    """The description that a text is; its checksum was right, so what is odd here was written by something else."""
     try:
         description = json.loads(text)
         form = description["format"]
@@ -153,6 +165,7 @@ def _checksum(data: bytes) -> str:
 
 
 def _umask() -> int:
+    # The mask can only be read by setting another.
     current = os.umask(0)
     os.umask(current)
     return current

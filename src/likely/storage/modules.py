@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from likely.schema import Schema
+from likely.storage import registry
 from likely.storage.files import FileError
 
 
@@ -62,24 +64,56 @@ def restore_estimator(cls: type, meta: dict[str, Any]) -> Any:
     return model
 
 
+class _Codec(NamedTuple):
+    """A kind of value that JSON lacks, stored as {tag: content}."""
+
+    holds: Callable[[Any], bool]
+    content: Callable[[Any, Callable[[Any], Any]], Any]  # of a value, with what saves the values inside it
+    value: Callable[[Any], Any]  # of a content
+
+
+# A file names a kind by its tag, so tags never change.
+_CODECS = {
+    "schema": _Codec(
+        lambda value: isinstance(value, Schema),
+        lambda schema, save: schema.to_json(),
+        lambda json: Schema.from_json(json),
+    ),
+    "tuple": _Codec(
+        lambda value: isinstance(value, tuple),
+        lambda items, save: [save(item) for item in items],
+        lambda content: tuple(restore_value(item) for item in content),
+    ),
+    "dict": _Codec(  # under a tag, as no dictionary of the user's may be taken for one of these
+        lambda value: isinstance(value, dict) and all(isinstance(key, str) for key in value),
+        lambda items, save: {key: save(item) for key, item in items.items()},
+        lambda content: {key: restore_value(item) for key, item in content.items()},
+    ),
+    "array": _Codec(
+        lambda value: isinstance(value, np.ndarray) and value.dtype.kind in "biuf",
+        lambda array, save: array.tolist(),
+        np.array,
+    ),
+    "estimator": _Codec(  # to be fitted, as a setting of another
+        registry.is_ours,
+        lambda model, save: {"class": type(model).__name__, "settings": save(model.get_params(deep=False))},
+        lambda content: registry.model_class(content["class"])(**restore_value(content["settings"])),
+    ),
+}
+
+
 def save_value(name: str, value: Any) -> Any:
     """A hyper-parameter or learned scalar as JSON; what JSON cannot hold raises TypeError with its name."""
-    if isinstance(value, Schema):
-        return {"schema": value.to_json()}
-    if isinstance(value, tuple):
-        return {"tuple": [save_value(name, item) for item in value]}
+    for tag, codec in _CODECS.items():
+        if codec.holds(value):
+            return {tag: codec.content(value, partial(save_value, name))}
     if isinstance(value, list):
         return [save_value(name, item) for item in value]
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {"dict": {key: save_value(name, item) for key, item in value.items()}}
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-        return {"array": value.tolist()}
-    if isinstance(value, np.generic):
-        value = value.item()
+    if isinstance(value, np.random.RandomState):
+        return None  # A generator has no place in a file, and needs none: the seed drawn from it is saved as `seed_`.
+    value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, np.random.RandomState):
-        return None  # the seed drawn from it is saved as seed_
     raise TypeError(
         f"cannot save {name}={value!r}: a model file holds numbers, strings and schemas, never code. "
         "Use a named option in place of an object."
@@ -91,12 +125,6 @@ def restore_value(value: Any) -> Any:
     if isinstance(value, list):
         return [restore_value(item) for item in value]
     if isinstance(value, dict):
-        (tag, content), *_ = value.items()
-        if tag == "schema":
-            return Schema.from_json(content)
-        if tag == "array":
-            return np.array(content)
-        if tag == "tuple":
-            return tuple(restore_value(item) for item in content)
-        return {key: restore_value(item) for key, item in content.items()}
+        ((tag, content),) = value.items()
+        return _CODECS[tag].value(content)
     return value

@@ -176,6 +176,14 @@ ENTRIES: tuple[Entry, ...] = (
         learns_from="labels",
     ),
     Entry(
+        "JointPredictor",
+        "likely.models.prediction.joint",
+        "prediction",
+        "a model of rows and target together, which gives the target",
+        hooks=(),
+        learns_from="labels",
+    ),
+    Entry(
         "RBMClassifier",
         "likely.models.energy.harmonium.rbm_classifier",
         "energy",
@@ -266,6 +274,12 @@ def model_class(name: str) -> Any:
     """The class of an estimator, imported now."""
     entry = next((entry for entry in ENTRIES if entry.class_name == name), None) or find(name)
     return getattr(importlib.import_module(entry.module), entry.class_name)
+
+
+def is_ours(value: Any) -> bool:
+    """Whether a value is an estimator of this table."""
+    place = (type(value).__name__, type(value).__module__)
+    return any(place == (entry.class_name, entry.module) for entry in ENTRIES)
 
 
 def models_that_can(verb: str, like: str = "") -> list[str]:

@@ -19,10 +19,14 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float
 
-SHORT_SPAN = 1024  # steps: epochs shorter than this share a span
-_ORDER_BYTES = 16 << 20  # unless the order of their rows would take more than this
-_BLOCKS_IN_BUDGET = 4  # a block as read, without its NaN, its mask, and the one before on the device
-_HASHED_BYTES = 64 << 20
+# Epochs share a span until it has this many steps, as each span costs a call and a copy of its order to the device;
+# but the order of its rows may not take more bytes than the second number.
+SHORT_SPAN = 1024
+_MAX_ORDER_BYTES = 16 << 20
+# Of a streamed block there are, at worst, the block as read, the same without its NaN, its mask, and the block before
+# it on the device: the budget is for all of them.
+_BLOCKS_IN_BUDGET = 4
+_HASHED_BYTES = 64 << 20  # of the rows, at most, behind a fingerprint: it is made before every run with a checkpoint
 
 
 class Batch(eqx.Module):
@@ -63,11 +67,13 @@ class Blocks:
     def read(self, block: int, multiple: int = 1) -> Batch:
         """A block as NumPy arrays, padded to the common number of rows and that to a multiple; padding weighs 0."""
         part = self._part(block)
-        # astype reads a memory map; what it returns is in memory
+        # `astype` is what reads a memory map: what it returns is in memory.
         x = np.ascontiguousarray(part.astype(self.dtype, copy=isinstance(part, np.memmap)))
         missing = -(-self.block_rows // multiple) * multiple - len(x)
         weight = np.pad(np.ones(len(x), dtype=self.dtype), (0, missing))
-        if missing:  # padding repeats the last row: real values, so that nothing overflows that has no weight
+        if missing:
+            # Padding repeats the last row. Its weight is 0, but 0 times an overflow would be NaN, and what happens to a
+            # row of zeros, or of anything else that the data never hold, nobody knows.
             x = np.pad(x, ((0, missing), (0, 0)), mode="edge")
         if self.complete:
             return Batch(x, None, weight)
@@ -109,16 +115,18 @@ class Feed:
         self.n_epochs, self.words, self.mesh, self.shuffle = n_epochs, tuple(words), mesh, shuffle
         self.steps = [math.ceil(self.blocks.n_rows(block) / self.batch_size) for block in range(self.blocks.n_blocks)]
         self.steps_per_epoch = sum(self.steps)
-        # one step takes all: no order is needed, and no copy of the rows
+        # Where one step takes all rows, no order is needed, and no copy of the rows in it.
         self.whole = self.steps_per_epoch == 1
         self.epochs_per_span = self._epochs_per_span(aligned)
         self.n_spans = math.ceil(n_epochs / self.epochs_per_span) * self.blocks.n_blocks
         self._kept: Batch | None = None
 
     def _epochs_per_span(self, aligned: int | None) -> int:
+        """As many as make a span of SHORT_SPAN steps, and where they must be `aligned` a divisor of that."""
         if self.blocks.n_blocks > 1:
             return 1
-        fitting = max(1, _ORDER_BYTES // (4 * self.steps_per_epoch * self.batch_size))
+        # An order has four bytes for each row of each step.
+        fitting = max(1, _MAX_ORDER_BYTES // (4 * self.steps_per_epoch * self.batch_size))
         most = min(self.n_epochs, math.ceil(SHORT_SPAN / self.steps_per_epoch), SHORT_SPAN if self.whole else fitting)
         return most if aligned is None else max(k for k in range(1, min(most, aligned) + 1) if aligned % k == 0)
 
@@ -128,6 +136,8 @@ class Feed:
             epoch = index * self.epochs_per_span
             count = min(self.epochs_per_span, self.n_epochs - epoch)
             return Span(epoch, count, 0, count * self.steps_per_epoch, True)
+        # Streamed, blocks come in a new order each epoch, and rows are shuffled within them. In memory any two rows may
+        # meet in a batch, here only those of a block; but each block is read once.
         epoch, place = divmod(index, self.blocks.n_blocks)
         block = int(self._random(epoch, 0).permutation(self.blocks.n_blocks)[place]) if self.shuffle else place
         return Span(epoch, 1, block, self.steps[block], place == self.blocks.n_blocks - 1)
@@ -136,6 +146,7 @@ class Feed:
         """The rows of a span on the device."""
         if self._kept is not None:
             return self._kept
+        # The batch that is all rows is shared out over the devices as it is, so their number must divide it.
         multiple = 1 if self.mesh is None or not self.whole else self.mesh.size
         data = place(self.blocks.read(span.block, multiple), self.mesh)
         if not self.blocks.streamed:
@@ -157,6 +168,10 @@ class Feed:
         return place(order, self.mesh)
 
     def _random(self, epoch: int, stream: int) -> np.random.Generator:
+        """Randomness of an epoch: stream 0 for the order of blocks, 1 + b for the rows of block b.
+
+        By the epoch's number and not one after the other, so that a resumed run needs no replay.
+        """
         return np.random.default_rng([*self.words, epoch, stream])
 
 
@@ -176,7 +191,7 @@ def deal(random: np.random.Generator | None, n_rows: int, batch_size: int) -> np
         order[:n_rows] = np.arange(n_rows)
         return order.reshape(steps, batch_size)
     shuffled = random.permutation(np.arange(n_rows, dtype=np.int32))
-    each, over = divmod(n_rows, steps)
+    each, over = divmod(n_rows, steps)  # `over` steps get one row more
     order = np.full((steps, batch_size), -1, dtype=np.int32)
     order[:, :each] = shuffled[: steps * each].reshape(steps, each)
     order[:over, each : each + 1] = shuffled[steps * each :, None]

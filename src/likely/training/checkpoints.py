@@ -18,7 +18,7 @@ import numpy as np
 from likely.storage.files import FileError, read_arrays, write_arrays
 
 KIND = "training checkpoint"
-_PLAIN = frozenset(
+_STORED_AS_THEY_ARE = frozenset(  # names of types
     ["bool", "float16", "float32", "float64", *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64))]
 )
 
@@ -96,9 +96,9 @@ def _plain(leaf: Any) -> tuple[np.ndarray, dict[str, Any]]:
     if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         return np.asarray(jax.random.key_data(leaf)), {"key": str(jax.random.key_impl(leaf))}
     array = np.asarray(leaf)
-    if array.dtype.name in _PLAIN:
+    if array.dtype.name in _STORED_AS_THEY_ARE:
         return array, {"dtype": array.dtype.name}
-    # bfloat16 and its like: the bytes, and what they mean
+    # Safetensors has no place for bfloat16 and its like from NumPy: the bytes are stored, and what they mean.
     return np.frombuffer(array.tobytes(), np.uint8), {"dtype": array.dtype.name, "shape": list(array.shape)}
 
 

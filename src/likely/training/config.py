@@ -128,7 +128,7 @@ class TrainingConfig:
             "learning_rate": self.learning_rate or OPTIMIZERS[self.optimizer],
             "weight_decay": self.weight_decay,
             "gradient_clip": self.gradient_clip or 0.0,
-            "log_decay": math.log(self.averaging or 1.0),  # in double precision here: 0.9999 is not a float32
+            "log_decay": math.log(self.averaging or 1.0),  # In double precision, here: 0.9999 is no float32.
         }
 
 

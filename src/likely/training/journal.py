@@ -12,6 +12,7 @@ import numpy as np
 
 from likely.training import checkpoints
 from likely.training.batches import place
+from likely.training.config import TrainingConfig
 from likely.training.plan import Plan
 from likely.training.program import Carry
 
@@ -27,7 +28,7 @@ class Journal:
 
     carry: Carry
     history: History
-    span: int = 0
+    span: int = 0  # number of the span at work; there is no order of rows to save, as it follows from this
     at: int = 0  # steps taken in this span
     n_steps: int = 0  # steps taken in all
     best: Any = None  # trainable arrays of the best validation so far
@@ -35,6 +36,33 @@ class Journal:
     best_epoch: int = 0
     stopped: bool = False
     finished: bool = False
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a checkpoint's file holds."""
+
+    path: str | os.PathLike
+    arrays: dict[str, np.ndarray]
+    description: dict[str, Any]
+
+    @property
+    def key(self) -> Any:
+        """The key of the run, from which all its randomness comes."""
+        return checkpoints.from_plain(self.arrays["['key']"], self.description["types"]["['key']"])
+
+    @property
+    def seconds(self) -> float:
+        """That the run had taken."""
+        return self.description["seconds"]
+
+
+def load_saved(path: str | os.PathLike, config: TrainingConfig, data: dict[str, str | None]) -> Saved:
+    """The checkpoint of a run with these settings and data; that of another run is refused."""
+    saved = Saved(path, *checkpoints.load(path))
+    checkpoints.check_same(path, saved.description["config"], config.to_json(), "setting")
+    checkpoints.check_same(path, saved.description["data"], data, "the content of")
+    return saved
 
 
 def begin(plan: Plan) -> Journal:
@@ -58,11 +86,12 @@ def save(path: str | os.PathLike, journal: Journal, plan: Plan, data: dict[str, 
     checkpoints.save(path, {"carry": journal.carry, "best": journal.best, "key": plan.key}, description)
 
 
-def restore(path: str | os.PathLike, plan: Plan, arrays: dict[str, np.ndarray], description: dict[str, Any]) -> Journal:
+def restore(plan: Plan, saved: Saved) -> Journal:
     """The journal that a checkpoint holds."""
+    description = saved.description
     carry = jax.eval_shape(plan.first_carry, plan.config.numbers())
     template = {"carry": carry, "best": plan.params if description["best"] else None, "key": plan.key}
-    tree = checkpoints.restore(path, template, arrays, description["types"])
+    tree = checkpoints.restore(saved.path, template, saved.arrays, description["types"])
     span, at = description["position"]
     best_loss, best_epoch = description["best"] or (math.inf, 0)
     return Journal(

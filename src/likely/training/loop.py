@@ -15,20 +15,23 @@ from typing import Any
 import numpy as np
 from jaxtyping import Array
 
-from likely.training import checkpoints
 from likely.training.batches import Batch, Span, fingerprint
 from likely.training.checkpoints import Checkpoint
 from likely.training.config import TrainingConfig
 from likely.training.failures import TrainingError, diagnose
 from likely.training.interface import check_validation
-from likely.training.journal import History, Journal, begin, restore, save
+from likely.training.journal import History, Journal, begin, load_saved, restore, save
 from likely.training.plan import Plan, make_plan
 from likely.training.program import Carry, run
 from likely.training.progress import Silent, current_reporter
 from likely.training.validation import Validator
 
-SEGMENT_SECONDS = 0.75  # long beside the cost of a call, short for someone who presses Ctrl-C
-FIRST_STEPS = 1  # of which the first waits for the compiler, the second is timed
+SEGMENT_SECONDS = 0.75  # Long beside the cost of a call, short for someone who presses Ctrl-C.
+# Steps of the first segments. The first waits for the compiler, the second is timed, and from then on a segment has as
+# many as fit.
+FIRST_STEPS = 1
+_MAX_GROWTH = 16  # from segment to segment: one that seemed short by mistake is not to make the next one endless
+_NOT_A_METRIC = ("epoch", "seconds")  # These columns of the history a reporter knows already.
 
 
 @dataclass(frozen=True)
@@ -99,28 +102,23 @@ def train(
     (3.0, 50)
     """
     check_validation(config, validate, valid_rows)
-    data: dict[str, str | None] = {}
+    data: dict[str, str | None] = {}  # by fingerprint; reading all rows for one is only worth it for a checkpoint
     if checkpoint is not None or resume is not None:
         data = {"rows": fingerprint(rows), "valid_rows": None if validate is None else fingerprint(valid_rows)}
-    saved = None
-    if resume is not None:
-        saved = checkpoints.load(resume)
-        checkpoints.check_same(resume, saved[1]["config"], config.to_json(), "setting")
-        checkpoints.check_same(resume, saved[1]["data"], data, "the content of")
-        key = checkpoints.from_plain(saved[0]["['key']"], saved[1]["types"]["['key']"])
+    saved = None if resume is None else load_saved(resume, config, data)
     plan = make_plan(
         module,
         objective,
         rows,
         config=config,
-        key=key,
+        key=key if saved is None else saved.key,
         state=state,
         validate=validate,
         valid_rows=valid_rows,
         project=project,
     )
-    journal = begin(plan) if resume is None or saved is None else restore(resume, plan, *saved)
-    trainer = _Trainer(plan, journal, checkpoint, data, 0.0 if saved is None else saved[1]["seconds"])
+    journal = begin(plan) if saved is None else restore(plan, saved)
+    trainer = _Trainer(plan, journal, checkpoint, data, 0.0 if saved is None else saved.seconds)
     if not journal.finished:
         trainer.go(label)
     return trainer.result()
@@ -141,7 +139,7 @@ class _Trainer:
         self.checkpoint = Checkpoint(checkpoint) if isinstance(checkpoint, str | os.PathLike) else checkpoint
         self.pace, self.reporter = _Pace(), current_reporter()
         self.saved_at = time.perf_counter()
-        self.began = self.saved_at - seconds  # as if what was done before the checkpoint had been just now
+        self.began = self.saved_at - seconds  # As if what was done before the checkpoint had been done just now.
 
     def go(self, label: str) -> None:
         """Take all steps that are left."""
@@ -152,6 +150,7 @@ class _Trainer:
             self.journal = replace(self.journal, finished=True)
             self._save()
         except KeyboardInterrupt:
+            # The journal is that of the last whole segment, whatever the interrupt broke off.
             self._save()
             raise
         finally:
@@ -177,7 +176,8 @@ class _Trainer:
         n_steps = min(span.n_steps - journal.at, self.pace.steps, self._steps_to_checkpoint())
         began = time.perf_counter()
         after = self._run(journal.carry, data, order, journal.at, journal.at + n_steps)
-        if not after.ok:  # this waits for the segment
+        # JAX returns before the work is done. Looking at `ok` waits for it, so that the time is that of the segment.
+        if not after.ok:
             self._fail(after, data, order)
         self.pace.record(n_steps, time.perf_counter() - began)
         self.journal = replace(journal, carry=after, at=journal.at + n_steps, n_steps=journal.n_steps + n_steps)
@@ -239,12 +239,12 @@ class _Trainer:
         if isinstance(self.reporter, Silent):
             return
         journal, steps = self.journal, self.plan.feed.steps_per_epoch
-        if journal.at:  # means over this epoch's steps so far
+        if journal.at:  # Within a span: means over the steps of this epoch so far.
             row, done = (journal.at - 1) // steps, (journal.n_steps - 1) % steps + 1
             metrics = {name: float(np.asarray(total)[row]) / done for name, total in journal.carry.sums.items()}
         else:
             metrics = {name: curve[-1] for name, curve in journal.history.items() if curve}
-        self.reporter.update(journal.n_steps, {name: metrics[name] for name in metrics if name not in _NO_METRIC})
+        self.reporter.update(journal.n_steps, {name: metrics[name] for name in metrics if name not in _NOT_A_METRIC})
 
     def _steps_to_checkpoint(self) -> int:
         every = self.checkpoint.every_steps if self.checkpoint else None
@@ -264,9 +264,6 @@ class _Trainer:
             self.saved_at = time.perf_counter()
 
 
-_NO_METRIC = ("epoch", "seconds")
-
-
 class _Pace:
     """How many steps make a segment of about SEGMENT_SECONDS."""
 
@@ -274,8 +271,8 @@ class _Pace:
         self.steps, self.warm = FIRST_STEPS, False
 
     def record(self, steps: int, seconds: float) -> None:
-        if not self.warm:  # the first segment's time is the compiler's
+        if not self.warm:  # The first segment's time is the compiler's.
             self.warm = True
             return
         wanted = int(steps * SEGMENT_SECONDS / max(seconds, 1e-6))
-        self.steps = max(1, min(wanted, 16 * max(steps, self.steps)))
+        self.steps = max(1, min(wanted, _MAX_GROWTH * max(steps, self.steps)))

@@ -82,17 +82,9 @@ def make_plan(
     """Check what was given, and settle everything."""
     mesh, objective = device_mesh(), comparable(objective)
     key, params, rest, state, dtype = prepare(module, key, state)
-    feed = Feed(
-        rows,
-        dtype=dtype,
-        batch_size=config.batch_size,
-        n_epochs=config.n_epochs,
-        budget=config.memory_budget,
-        aligned=None if validate is None else config.validate_every,
-        words=np.asarray(jax.random.key_data(key)).ravel().tolist(),
-        mesh=mesh,
-        shuffle=config.shuffle,
-    )
+    # Where there is validation, spans end at the epochs that are validated: it looks at what a span leaves.
+    aligned = None if validate is None else config.validate_every
+    feed = _feed(rows, config, key, dtype, aligned, mesh)
     names, sum_dtype = outline(module, objective, feed, key, state)
     arrays, static = split((rest, objective, comparable(project)))
     spec = config.optimiser_spec(config.n_epochs * feed.steps_per_epoch)
@@ -111,4 +103,18 @@ def make_plan(
         zero_sums=place({name: np.zeros(feed.epochs_per_span, sum_dtype) for name in names}, mesh),
         validator=validator,
         mesh=mesh,
+    )
+
+
+def _feed(rows: Any, config: TrainingConfig, key: Array, dtype: Any, aligned: int | None, mesh: Mesh | None) -> Feed:
+    return Feed(
+        rows,
+        dtype=dtype,
+        batch_size=config.batch_size,
+        n_epochs=config.n_epochs,
+        budget=config.memory_budget,
+        aligned=aligned,
+        words=np.asarray(jax.random.key_data(key)).ravel().tolist(),
+        mesh=mesh,
+        shuffle=config.shuffle,
     )

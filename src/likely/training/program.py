@@ -27,8 +27,9 @@ from jaxtyping import Array, Bool, Float, Int
 from likely.training.batches import Batch
 from likely.training.optimisers import OptimiserSpec, make_optimiser
 
-Numbers = Mapping[str, float | Array]  # given as numbers, seen as arrays inside a program
-# Streams of the run's key. The order of rows has one of its own, made in NumPy.
+Numbers = Mapping[str, float | Array]  # They are given as numbers, and are arrays inside a program.
+# Streams of the run's key, so that validating more often changes no step. The order of rows has randomness of its own,
+# made in NumPy of the key's words (`Feed`).
 STEPS, VALIDATION = 0, 1
 
 
@@ -54,7 +55,11 @@ class Inputs(eqx.Module):
 
 @dataclass(frozen=True)
 class Static:
-    """What a pytree holds besides arrays, hashable: equal ones share a compiled program."""
+    """What a pytree holds besides arrays, hashable: equal ones share a compiled program.
+
+    `run` is cached by it, and arrays have no hash. They are inputs of the program: as constants in it, another module
+    of the same shape would need a program of its own.
+    """
 
     structure: Any
     leaves: tuple[tuple[type, Any], ...]  # with their types: 1, 1.0 and True are equal, but not the same program
@@ -100,11 +105,12 @@ def comparable(function: Any) -> Any:
     return function
 
 
-@functools.lru_cache(maxsize=32)  # bounded: a program keeps the functions it was made from alive
+@functools.lru_cache(maxsize=32)  # The cache is bounded, since a program keeps the functions it was made from alive.
 def run(program: Program) -> Callable[[Carry, Inputs, Batch, Array, int, int], Carry]:
     """The compiled (carry, inputs, data, order, start, stop) -> carry."""
 
     def steps(carry: Carry, inputs: Inputs, data: Batch, order: Array, start: int | Array, stop: int | Array) -> Carry:
+        # `stop` is an input, so this is a `while_loop`: a `scan` would be compiled for each length anew.
         def go_on(position: tuple[Array, Carry]) -> Array:
             return (position[0] < stop) & position[1].ok
 
@@ -124,7 +130,8 @@ def first_state(spec: OptimiserSpec) -> Callable[[Any, Numbers], Any]:
 
     def init(params: Any, numbers: Numbers) -> Any:
         state = make_optimiser(spec, numbers).init(params)
-        # of definite types, as the loop returns them: else the second segment would compile again
+        # Numbers that Optax starts from may be weakly typed, and the loop returns definite types: the second segment
+        # would see other types than the first, and be compiled again.
         return jax.tree.map(lambda a: lax.convert_element_type(a, a.dtype), state)
 
     return jax.jit(init)
@@ -133,13 +140,15 @@ def first_state(spec: OptimiserSpec) -> Callable[[Any, Numbers], Any]:
 def take_step(program: Program, carry: Carry, inputs: Inputs, batch: Batch, number: Array) -> Carry:
     """One update of everything."""
     loss_of, optimiser, project = parts(program, carry, inputs, batch)
+    # `value`, `grad` and `value_fn` are for L-BFGS, whose line search evaluates the loss at other parameters.
     (loss, (state, metrics)), gradient = jax.value_and_grad(loss_of, has_aux=True)(carry.params)
     updates, optimiser_state = optimiser.update(
         gradient, carry.optimiser, carry.params, value=loss, grad=gradient, value_fn=lambda p: loss_of(p)[0]
     )
     params = optax.apply_updates(carry.params, updates)
     ok = jnp.isfinite(loss) & all_finite(params)
-    if project is not None:  # looked at before it, too: a projection may hide an infinity
+    if project is not None:
+        # The parameters are looked at before the projection, too, which may hide an infinity.
         params = project(params)
         ok = ok & all_finite(params)
     epoch = number // program.steps_per_epoch
@@ -167,6 +176,7 @@ def select(program: Program, data: Batch, order: Array, number: Array) -> Batch:
     """The rows of a step, shared out over the devices."""
     if program.whole:
         return _shared_out(data, program.mesh)
+    # Row number -1 is padding, which reads row 0 and weighs nothing.
     rows = order[number]
     weight = (rows >= 0).astype(data.weight.dtype)
     x, observed = jax.tree.map(lambda a: a[jnp.maximum(rows, 0)], (data.x, data.observed))
@@ -194,7 +204,9 @@ def _total(leaf: Array) -> Array:
 def _average(carry: Carry, params: Any, log_decay: Any) -> Any:
     """Bias-corrected exponential average, of weights proportional to decay^(t - s), kept summing to 1 at each t."""
     t = jnp.asarray(carry.step + 1, dtype=float)
-    # (1 - decay) / (1 - decay^t) without cancellation; its limit at decay 1 is 1 / t, the plain mean
+    # The weight of the newest is (1 - decay) / (1 - decay^t), by expm1 because both differences cancel for a decay near
+    # 1. Its limit at decay 1, where both vanish, is 1 / t, the plain mean. `where` computes both branches, so the one
+    # that is not taken must not divide by 0.
     weight = jnp.where(log_decay < 0.0, jnp.expm1(log_decay) / jnp.minimum(jnp.expm1(t * log_decay), -1e-30), 1.0 / t)
     return jax.tree.map(lambda new, old: old + weight.astype(old.dtype) * (new - old), params, carry.averaged)
 
@@ -213,7 +225,7 @@ def validation(program: ValidationProgram) -> Callable[[Any, Inputs, Batch, int]
             batch = jax.tree.map(lambda a: lax.dynamic_slice_in_dim(a, start, program.batch_size), data)
             batch = _shared_out(batch, program.mesh)
             losses = validate(module, batch, jax.random.fold_in(key, number))
-            # not a product: what padding gives may be anything
+            # By `where` and not by a product with the weight: the loss of padding may be anything, and 0 × inf is NaN.
             return jnp.sum(jnp.where(batch.weight > 0, batch.weight * losses, 0.0))
 
         return lax.map(one, jnp.arange(len(data.weight) // program.batch_size))

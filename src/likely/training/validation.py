@@ -12,7 +12,7 @@ from likely.training.batches import Batch, Blocks, place
 from likely.training.config import TrainingConfig
 from likely.training.program import Inputs, ValidationProgram, comparable, split, validation
 
-LEAST_BATCH = 256  # validation needs no gradients: small training batches would only cost time
+MIN_BATCH = 256  # Validation needs no gradients, so the small batches of a training would only cost time.
 
 
 class Validator:
@@ -35,7 +35,7 @@ class Validator:
         key: Array,
         mesh: Mesh | None,
     ) -> None:
-        width = min(max(config.batch_size or len(rows), LEAST_BATCH), len(rows))
+        width = min(max(config.batch_size or len(rows), MIN_BATCH), len(rows))
         self.width = width if mesh is None else -(-width // mesh.size) * mesh.size
         self.blocks, self.mesh = Blocks(rows, dtype, config.memory_budget, self.width), mesh
         arrays, static = split((rest, comparable(validate)))

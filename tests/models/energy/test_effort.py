@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import likely
-from likely.contract.effort import PILOT
+from likely.contract.effort import PILOT_EFFORT
 
 SHORT = {"n_epochs": 1, "n_temperatures": 10, "n_ais_chains": 4, "n_sweeps": 5}
 
@@ -19,20 +19,20 @@ def machine():
 def test_log_partition_is_computed_anew_for_other_settings(machine):
     model, rows = machine
     first = model.evidence(rows)
-    second = model.set_params(n_temperatures=PILOT).evidence(rows)
+    second = model.set_params(n_temperatures=PILOT_EFFORT).evidence(rows)
     again = model.set_params(n_temperatures=10).evidence(rows)
     assert "10 temperatures" in first.method
-    assert f"{PILOT} temperatures" in second.method
+    assert f"{PILOT_EFFORT} temperatures" in second.method
     assert not np.array_equal(first.values, second.values)
     np.testing.assert_array_equal(first.values, again.values)
 
 
 def test_a_whole_budget_is_a_number_of_temperatures_for_once(machine):
     model, rows = machine
-    spent = model.evidence(rows, budget=PILOT)
+    spent = model.evidence(rows, budget=PILOT_EFFORT)
     assert model.n_temperatures == 10
     assert "10 temperatures" in model.evidence(rows).method
-    lasting = model.set_params(n_temperatures=PILOT).evidence(rows)
+    lasting = model.set_params(n_temperatures=PILOT_EFFORT).evidence(rows)
     model.set_params(n_temperatures=10)
     np.testing.assert_array_equal(spent.values, lasting.values)
     np.testing.assert_array_equal(spent.lower, lasting.lower)
@@ -43,9 +43,9 @@ def test_seconds_are_recorded_with_what_they_bought(machine):
     """A budget that the first short run uses up: what it gave is returned."""
     model, rows = machine
     evidence = model.evidence(rows, budget=1e-6)
-    assert f"{PILOT} temperatures" in evidence.method
+    assert f"{PILOT_EFFORT} temperatures" in evidence.method
     assert evidence.method.endswith("in 1e-06 s")
-    np.testing.assert_array_equal(evidence.values, model.evidence(rows, budget=PILOT).values)
+    np.testing.assert_array_equal(evidence.values, model.evidence(rows, budget=PILOT_EFFORT).values)
 
 
 def test_ends_far_apart_warn(machine):

@@ -17,6 +17,7 @@ from likely.datasets.text.vocabulary import END_ID, GAP_ID, UNKNOWN_ID, Vocabula
 
 _BLOCK = 1 << 16  # tokens looked at in one go
 CONVENTION = "counting every token and </s>, not <s>"
+"""What a perplexity counts, for people."""
 
 
 @dataclass(frozen=True, eq=False)

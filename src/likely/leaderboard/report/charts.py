@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH = 10.0  # inches; the page scales it to its own width
+WIDTH = 10.0  # in inches; the page scales it to its own width
 _SETTINGS: dict[Any, Any] = {
-    "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "likely",  # same board, same bytes
+    "svg.fonttype": "none",  # Text stays text, which the page's style sheet gives its font and colour.
+    "svg.hashsalt": "likely",  # A board gives the same bytes each time.
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 8.5,
@@ -44,7 +44,7 @@ _SETTINGS: dict[Any, Any] = {
     "ytick.labelsize": 8,
     "axes.unicode_minus": True,
     "figure.dpi": 72,
-    "savefig.dpi": 200,  # of the parts that are drawn as pixels
+    "savefig.dpi": 200,  # Scatter plots are drawn as pixels, and are to look sharp.
 }
 
 
@@ -74,7 +74,8 @@ def _as_svg(figure: Figure, label: str) -> str:
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", text)  # HTML knows what SVG is; nothing in the page names a network
+    # HTML knows what SVG is without its namespaces, and then nothing in the page names a network.
+    text = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", text)
     text = re.sub(
         r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', rf'<svg viewBox="\1" role="img" aria-label="{escape(label)}">', text
     )
@@ -113,15 +114,7 @@ def _forest_row(axes: Axes, entry: Entry, place: int, colour: str, edges: tuple[
             axes.plot([edge], [place], marker=mark, color=colour, ms=5)
     mark = {"exact": "o", "lower": "D", "estimate": "s", "upper": "D"}[entry.kind]
     axes.plot([entry.mean], [place], marker=mark, color=colour, ms=7)
-    axes.annotate(
-        evidence(entry),
-        (edges[1], place),
-        xytext=(12, 0),
-        textcoords="offset points",
-        va="center",
-        color=INK,
-        fontsize=9,
-    )
+    _beside(axes, evidence(entry), (edges[1], place), (12, 0), color=INK, fontsize=9)
 
 
 def _finite_range(entries: Sequence[Entry]) -> tuple[float, float]:
@@ -133,7 +126,7 @@ def _finite_range(entries: Sequence[Entry]) -> tuple[float, float]:
 def histograms(entries: Sequence[Entry], colours: dict[str, str], title: str) -> str:
     """How log p(x) is spread over the rows, a band for each model on one axis."""
     values = [entry.evidence.values for entry in entries]  # type: ignore[union-attr]
-    low = min(np.quantile(v, 0.01) for v in values)
+    low = min(np.quantile(v, 0.01) for v in values)  # A single surprising row would squeeze all others into one bar.
     high = max(v.max() for v in values)
     edges = np.linspace(low, high if high > low else low + 1, 61)
     with drawing(0.55 + 0.62 * len(entries), title) as picture:
@@ -168,56 +161,72 @@ def learning_curves(histories: dict[str, dict[str, list[float]]], colours: dict[
     return picture.svg
 
 
+class Curve(NamedTuple):
+    """Values over time, and what time is counted in."""
+
+    unit: str
+    at: np.ndarray
+    values: np.ndarray
+
+
 _TIMES = ("epoch", "iteration", "step")
-_BESIDE = ("seconds",)
+_NOT_DRAWN = ("seconds",)  # how long it took is in the table
 
 
-def _curves(history: dict[str, list[float]]) -> dict[str, tuple[str, Any, Any]]:
-    """Label -> (x label, x, y): the objective, and validation beside it."""
-    lists = {k: np.asarray(v, dtype=float) for k, v in history.items() if len(v) > 1 and k not in _BESIDE}
-    time = next((key for key in _TIMES if key in lists), None)
-    out = {}
-    for key, values in lists.items():
-        if key in _TIMES or not np.isfinite(values).any():
-            continue
-        at = lists[time] if time and len(lists[time]) == len(values) else np.arange(1, len(values) + 1)
-        out[key] = (time or "iteration", at, values)
-    shown = {key: out[key] for key in [key for key in ("loss", "valid") if key in out] or list(out)[:1]}
-    for key, values in lists.items():  # a loss that has a name of its own goes by that
-        if "loss" in shown and key != "loss" and np.array_equal(values, lists["loss"]):
-            shown = {key: shown["loss"]} | {k: v for k, v in shown.items() if k != "loss"}
-            break
-    return shown
+def _curves(history: dict[str, list[float]]) -> dict[str, Curve]:
+    """The curves that tell how learning went: loss and validation, or else the first that the model has."""
+    lists = {key: np.asarray(v, dtype=float) for key, v in history.items() if len(v) > 1 and key not in _NOT_DRAWN}
+    unit = next((key for key in _TIMES if key in lists), "iteration")
+    drawable = [key for key, values in lists.items() if key not in _TIMES and np.isfinite(values).any()]
+    shown = [key for key in ("loss", "valid") if key in drawable] or drawable[:1]
+    return {_own_name(key, lists): _curve(unit, lists.get(unit), lists[key]) for key in shown}
 
 
-def _curve_panel(axes: Axes, name: str, curves: dict[str, tuple[str, Any, Any]], colour: str) -> None:
-    ends = [values[np.isfinite(values)][-1] for _, _, values in curves.values()]
-    for place, (label, (unit, at, values)) in enumerate(curves.items()):
-        seen = np.isfinite(values)
-        at, values = at[seen], values[seen]
+def _curve(unit: str, time: np.ndarray | None, values: np.ndarray) -> Curve:
+    """Values at the times that the model noted, or at 1, 2, ... where it noted others or none."""
+    if time is None or len(time) != len(values):
+        time = np.arange(1, len(values) + 1)
+    return Curve(unit, time, values)
+
+
+def _own_name(key: str, lists: dict[str, np.ndarray]) -> str:
+    """What a curve is called: a loss that the model also reports under a name of its own goes by that."""
+    if key != "loss":
+        return key
+    return next((other for other in lists if other != key and np.array_equal(lists[other], lists[key])), key)
+
+
+def _curve_panel(axes: Axes, name: str, curves: dict[str, Curve], colour: str) -> None:
+    ends = [curve.values[np.isfinite(curve.values)][-1] for curve in curves.values()]
+    for place, (label, curve) in enumerate(curves.items()):
+        seen = np.isfinite(curve.values)
+        at, values = curve.at[seen], curve.values[seen]
         smooth = _running_mean(values)
         if smooth is not values:
             axes.plot(at, values, color=colour, lw=0.8, alpha=0.35)
         axes.plot(at, smooth, color=colour, lw=1.6, ls="-" if place == 0 else (0, (3, 1.5)))
-        nudge = 0 if len(ends) == 1 else 4.5 if ends[place] == max(ends) else -4.5  # labels of near curves keep apart
+        # Curves that end close to each other keep their labels apart: the upper one's goes up, the other's down.
+        nudge = 0 if len(ends) == 1 else 4.5 if ends[place] == max(ends) else -4.5
         words = {"valid": "validation", "log_likelihood": "log-likelihood"}.get(label, label.replace("_", " "))
-        axes.annotate(
-            words,
-            (at[-1], smooth[-1]),
-            xytext=(4, nudge),
-            textcoords="offset points",
-            va="center",
-            color=MUTED,
-            fontsize=8,
-        )
-        axes.set_xlabel(unit)
-    late = np.concatenate([values[len(values) // 20 :] for _, _, values in curves.values()])
-    late = late[np.isfinite(late)]
-    margin = 0.06 * (late.max() - late.min()) or 1.0
-    axes.set_ylim(late.min() - margin, late.max() + margin)  # the first steps would flatten all the rest
+        _beside(axes, words, (at[-1], smooth[-1]), (4, nudge), color=MUTED, fontsize=8)
+        axes.set_xlabel(curve.unit)
+    _leave_out_the_first_steps(axes, curves)
     axes.margins(x=0.16)
     axes.set_title(name)
     axes.grid(axis="y")
+
+
+def _beside(axes: Axes, words: str, point: tuple[float, float], shift: tuple[float, float], **style: Any) -> None:
+    """Words beside a point, shifted by so many points of print."""
+    axes.annotate(words, point, xytext=shift, textcoords="offset points", va="center", **style)
+
+
+def _leave_out_the_first_steps(axes: Axes, curves: dict[str, Curve]) -> None:
+    """Limits of the y axis from all but the first twentieth of the curves, which would flatten all the rest."""
+    late = np.concatenate([curve.values[len(curve.values) // 20 :] for curve in curves.values()])
+    late = late[np.isfinite(late)]
+    margin = 0.06 * (late.max() - late.min()) or 1.0
+    axes.set_ylim(late.min() - margin, late.max() + margin)
 
 
 def _running_mean(values: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from html import escape
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart; yellow, too pale on white, left out.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7b61c4")
-_DARK = ("#4aa3df", "#ff7f3f", "#2cc79c", "#e29bc4", "#f0b53a", "#7cc8f2", "#c4a35a", "#a893ea")
+_AT_NIGHT = ("#4aa3df", "#ff7f3f", "#2cc79c", "#e29bc4", "#f0b53a", "#7cc8f2", "#c4a35a", "#a893ea")
 
 # What charts are drawn with, and the style sheet's names that take their place: so one drawing serves light and dark.
 INK, MUTED, GRID = "#010203", "#040506", "#070809"
@@ -29,7 +29,7 @@ _NIGHT = "--paper:#12161b;--card:#1a2028;--ink:#e8edf2;--muted:#9aa7b4;--line:#3
 STYLE = f"""
 :root{{color-scheme:light dark;{_LIGHT}{"".join(f"--c{i}:{c};" for i, c in enumerate(COLOURS))}
 --font:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}}
-@media (prefers-color-scheme:dark){{:root{{{_NIGHT}{"".join(f"--c{i}:{c};" for i, c in enumerate(_DARK))}}}}}
+@media (prefers-color-scheme:dark){{:root{{{_NIGHT}{"".join(f"--c{i}:{c};" for i, c in enumerate(_AT_NIGHT))}}}}}
 *{{box-sizing:border-box}}
 body{{margin:0;background:var(--paper);color:var(--ink);font:16px/1.55 var(--font)}}
 main{{max-width:1160px;margin:0 auto;padding:48px 28px 80px}}
@@ -85,6 +85,11 @@ def page(title: str, body: str) -> str:
 def section(title: str, text: str, content: str) -> str:
     """A heading, a sentence on what is to be seen, and that; nothing where there is nothing to see."""
     return f"<section><h2>{escape(title)}</h2><p class='note'>{escape(text)}</p>{content}</section>" if content else ""
+
+
+def chart(svg: str) -> str:
+    """A drawing in its frame."""
+    return f'<div class="chart">{svg}</div>'
 
 
 def dot(colour: str) -> str:

@@ -13,9 +13,10 @@ from likely.leaderboard.report import probes
 from likely.leaderboard.report.page import dash, dot, section
 from likely.leaderboard.report.png import sheet
 
-N_SAMPLES = 64  # pictures in a grid
-N_SHOWN = 14  # pictures in a strip
-N_MEASURED = 200  # pictures that the figures beside a strip are measured on
+# Numbers of pictures.
+N_SAMPLES = 64  # in a grid, eight by eight
+N_SHOWN = 14  # in a strip, as many as the page is wide
+N_MEASURED = 200  # behind the figures beside a strip
 
 
 def picture_sections(board: Leaderboard, colours: dict[str, str]) -> str:
@@ -36,6 +37,7 @@ class Frame:
         self.test = probes.encoded(dataset, "test", max(N_MEASURED, N_SAMPLES), board.random_state)
         train = probes.encoded(dataset, "train", 2000, board.random_state)
         self.scale = probes.scales(train)
+        # A few extreme pixels are not to make all others grey.
         self.low, self.high = (float(np.nanquantile(train, q)) for q in (0.005, 0.995))
         if self.high <= self.low:
             self.high = self.low + 1.0

@@ -10,7 +10,7 @@ import numpy as np
 from likely.schema import Schema
 
 _PAPER, _INK = np.array([255, 255, 255]), np.array([22, 32, 44])
-_ERASED = np.array([246, 196, 138])  # what stands for an unobserved pixel
+_ERASED = np.array([246, 196, 138])  # The colour of an unobserved pixel, which no grey can be taken for.
 
 
 def sheet(rows: np.ndarray, shape: tuple[int, ...], low: float, high: float, n_across: int) -> bytes:

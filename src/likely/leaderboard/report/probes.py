@@ -16,9 +16,9 @@ from likely.datasets import Dataset
 from likely.leaderboard.board import Entry
 from likely.schema import Schema, as_frame
 
-FLIPPED = 0.1  # share of discrete cells that corruption redraws
-NOISE = 0.5  # standard deviation of the noise on real cells, in the column's own
-HIDDEN = 0.2  # share of cells hidden from a table
+SHARE_FLIPPED = 0.1  # of the discrete cells, by corruption
+NOISE_DEVIATIONS = 0.5  # of the noise on real cells, in the column's own standard deviations
+SHARE_HIDDEN = 0.2  # of a table's cells, to be filled in
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,6 @@ class Outcome:
 
     rows: np.ndarray | None
     reason: str = ""
-    scores: Scores | None = None
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,8 @@ def _outcome(entry: Entry, ask: Callable[[Any], Any], admissible: bool = True) -
     try:
         rows = ask(entry.model)
         return Outcome(entry.model.schema_.encode(rows) if admissible else _as_floats(entry.model.schema_, rows))
-    except Exception as error:  # a missing method, or a failure: either way a dash with the reason
+    except Exception as error:
+        # A report is to be drawn whatever a model cannot do or fails at: either way it shows a dash with the reason.
         reason = error.__cause__ or error if isinstance(error, AttributeError) else error
         return Outcome(None, " ".join(str(reason).split()))
 
@@ -105,8 +105,8 @@ def corrupt(rows: np.ndarray, schema: Schema, scale: np.ndarray, seed: int) -> n
     """
     rng = np.random.RandomState(seed)
     out = np.array(rows)
-    hit = rng.random_sample(rows.shape) < FLIPPED
-    noise = rng.standard_normal(rows.shape) * NOISE * scale
+    hit = rng.random_sample(rows.shape) < SHARE_FLIPPED
+    noise = rng.standard_normal(rows.shape) * NOISE_DEVIATIONS * scale
     for place, column in enumerate(schema.columns):
         cells = out[:, place]
         if column.kind == "binary":
@@ -130,7 +130,7 @@ def random_cells(rows: np.ndarray, seed: int) -> np.ndarray:
     """A fifth of the observed cells; one cell of each row stays."""
     rng = np.random.RandomState(seed)
     draw = rng.random_sample(rows.shape)
-    hidden = (draw < HIDDEN) & ~np.isnan(rows)
+    hidden = (draw < SHARE_HIDDEN) & ~np.isnan(rows)
     if rows.shape[1] > 1:
         kept = np.argmax(np.where(np.isnan(rows), -1, draw), axis=1)
         hidden[np.arange(len(rows)), kept] = False

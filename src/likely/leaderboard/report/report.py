@@ -12,8 +12,19 @@ from html import escape
 from likely.datasets import CONVENTION
 from likely.leaderboard.board import Entry, Leaderboard
 from likely.leaderboard.report import charts
-from likely.leaderboard.report.page import badge, colour, dot, name_for_css, page, section
-from likely.leaderboard.wording import LEGEND, SIGNS, count, evidence, interval, number, seconds, verdict
+from likely.leaderboard.report.page import badge, chart, colour, dot, name_for_css, page, section
+from likely.leaderboard.wording import (
+    LEGEND,
+    SCORES,
+    SIGNS,
+    count,
+    evidence,
+    figure,
+    interval,
+    number,
+    seconds,
+    verdict,
+)
 from likely.storage.files import write_atomically
 
 _BADGES = {
@@ -49,9 +60,20 @@ def _head(board: Leaderboard) -> str:
     best = 0 if board.best is None else board.names.index(board.best.name)
     edge = name_for_css(colour(best))
     return (
-        f"<header><h1>How likely is {escape(board.name)}?</h1><p class='sub'>{escape(_about(board))}</p>"
+        f"<header><h1>{escape(_question(board))}</h1><p class='sub'>{escape(_about(board))}</p>"
         f"<p class='verdict' style='border-color:{edge}'>{escape(verdict(board))}</p></header>"
     )
+
+
+def _question(board: Leaderboard) -> str:
+    if board.target:
+        return f"How well is {board.target} of {board.name} predicted?"
+    return f"How likely is {board.name}?"
+
+
+def _quantity(board: Leaderboard) -> str:
+    """What the evidence is the logarithm of."""
+    return "log p(y | x)" if board.target else "log p(x)"
 
 
 def _about(board: Leaderboard) -> str:
@@ -71,6 +93,7 @@ def _about(board: Leaderboard) -> str:
 
 def _leaderboard(board: Leaderboard, colours: dict[str, str]) -> str:
     per_cell = "perplexity" if board.is_text else "bits per<br>dimension"
+    per_cell = SCORES[board.score_name] if board.target else per_cell
     head = (
         "<tr><th></th><th>model</th><th>mean log p,<br>nats per row</th><th class='n'>at least</th>"
         f"<th>gain over<br>the last</th><th class='n'>{per_cell}</th>"
@@ -79,7 +102,7 @@ def _leaderboard(board: Leaderboard, colours: dict[str, str]) -> str:
     )
     rows = "".join(_ranked_row(entry, board, colours[entry.name]) for entry in board.ranked)
     rows += "".join(_apart_row(entry, colours[entry.name]) for entry in board.apart)
-    legend = "<br>".join(escape(line.replace("   ", " · ")) for line in LEGEND[:2])  # badges say what the third says
+    legend = "<br>".join(escape(line.replace("   ", " · ")) for line in LEGEND[:2])  # Badges say what the third says.
     table = f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
     return f"<section><h2>Leaderboard</h2><div class='scroll'>{table}</div><p class='note'>{legend}</p></section>"
 
@@ -89,13 +112,12 @@ def _ranked_row(entry: Entry, board: Leaderboard, own: str) -> str:
     share = (entry.lower - last.lower) / (best.lower - last.lower) if best.lower > last.lower else 1.0
     text, kind = _BADGES[entry.standing]
     gap = "" if entry.rank == 1 else f"{number(entry.difference.mean)}<br><small>{escape(interval(entry))}</small>"  # type: ignore[union-attr]
-    per_cell = number(entry.perplexity) if board.is_text else number(entry.bits_per_dimension, 3)
     bar = f"<div class='bar' style='width:{max(2, 110 * share):.0f}px;background:{name_for_css(own)}'></div>"
     return (
         f"<tr class='{entry.standing}'><td class='n'>{entry.rank}</td>"
         f"<td class='w'>{dot(own)}{escape(entry.name)}{badge(text, kind) if text else ''}</td>"
         f"<td class='w'>{escape(evidence(entry))}</td><td class='n'>{number(entry.lower)}</td><td>{bar}</td>"
-        f"<td class='n'>{per_cell}</td><td class='n gap'>{gap}</td>"
+        f"<td class='n'>{figure(entry, board)}</td><td class='n gap'>{gap}</td>"
         f"<td class='n'>{seconds(entry.fit_seconds)}</td><td class='n'>{seconds(entry.score_seconds)}</td>"
         f"<td class='n'>{count(entry.n_parameters)}</td></tr>"
     )
@@ -112,16 +134,16 @@ def _apart_row(entry: Entry, own: str) -> str:
 
 def _groups(board: Leaderboard) -> list[tuple[str, list[Entry]]]:
     """Entries that may share an axis: the ranked ones, then those apart by their measure."""
-    groups = [("mean log p(x), nats per row", board.ranked)] if board.ranked else []
+    groups = [(f"mean {_quantity(board)}, nats per row", board.ranked)] if board.ranked else []
     apart = [e for e in board.apart if e.kind != "unavailable" and e.lower > float("-inf")]
     for measure in dict.fromkeys(e.evidence.measure for e in apart if e.evidence is not None):
         same = [e for e in apart if e.evidence is not None and e.evidence.measure == measure]
-        groups.append((f"apart ({measure} measure): mean log p(x), nats per row", same))
+        groups.append((f"apart ({measure} measure): mean {_quantity(board)}, nats per row", same))
     return groups
 
 
 def _evidence(board: Leaderboard, colours: dict[str, str]) -> str:
-    panels = "".join(_chart(charts.forest(entries, colours, title)) for title, entries in _groups(board))
+    panels = "".join(chart(charts.forest(entries, colours, title)) for title, entries in _groups(board))
     return section(
         "Evidence",
         "Mean log-likelihood of the test rows; further right is better. Circle: exact. Diamond: a lower bound, the "
@@ -133,29 +155,30 @@ def _evidence(board: Leaderboard, colours: dict[str, str]) -> str:
 
 def _spread(board: Leaderboard, colours: dict[str, str]) -> str:
     panels = "".join(
-        _chart(charts.histograms(entries, colours, title.replace("mean log", "log").replace("nats per row", "nats")))
+        chart(charts.histograms(entries, colours, title.replace("mean log", "log").replace("nats per row", "nats")))
         for title, entries in _groups(board)
     )
     return section(
         "Evidence row by row",
-        "How log p(x) is spread over the test rows. A long tail to the left: rows that the model finds surprising.",
+        f"How {_quantity(board)} is spread over the test rows. A long tail to the left: rows that the model finds "
+        "surprising.",
         panels,
     )
 
 
 def _learning(board: Leaderboard, colours: dict[str, str]) -> str:
     histories = {e.name: getattr(e.model, "history_", {}) for e in board.entries if e.model is not None}
-    chart = charts.learning_curves(histories, colours)
+    curves = charts.learning_curves(histories, colours)
     return section(
         "Learning curves",
         "What each model minimised or maximised, and its validation where it has one. Each has its own scale: "
         "objectives of different models are not comparable, evidence is.",
-        _chart(chart) if chart else "",
+        chart(curves) if curves else "",
     )
 
 
 def _material(board: Leaderboard, colours: dict[str, str]) -> str:
-    if board.dataset is None:
+    if board.dataset is None or board.target:  # predictors draw no rows
         return ""
     if board.is_text:
         from likely.leaderboard.text_contest import text_sections
@@ -196,7 +219,3 @@ def _foot(board: Leaderboard) -> str:
     from likely import __version__
 
     return f"<footer>Made by likely {escape(__version__)}, seed {board.random_state}.</footer>"
-
-
-def _chart(svg: str) -> str:
-    return f'<div class="chart">{svg}</div>'

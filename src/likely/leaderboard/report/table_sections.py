@@ -12,19 +12,20 @@ from likely.information.dependence import most_dependent_pairs
 from likely.leaderboard.board import Leaderboard
 from likely.leaderboard.report import probes
 from likely.leaderboard.report.charts import drawing
-from likely.leaderboard.report.page import GRID, INK, MUTED, dash, dot, section
+from likely.leaderboard.report.page import GRID, INK, MUTED, chart, dash, dot, section
 from likely.schema import Column, Schema
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-N_ROWS = 1000  # shown of the data
-N_SAMPLES = 2000  # drawn from each model
-N_POINTS = 300  # in a scatter plot
+# How much is drawn.
+N_ROWS = 1000  # of the data
+N_SAMPLES = 2000  # from each model
+N_POINTS = 300  # in a scatter plot, where more would hide each other
 N_HIDDEN_ROWS = 500  # test rows in which cells are hidden
-MAX_MARGINALS = 24
-MAX_CATEGORIES = 8
-N_PAIRS = 3
+MAX_MARGINALS = 24  # six lines of four
+MAX_CATEGORIES = 8  # of a column, the most frequent ones
+N_PAIRS = 3  # of columns
 
 
 def table_sections(board: Leaderboard, colours: dict[str, str]) -> str:
@@ -59,7 +60,7 @@ def _marginals(data: np.ndarray, samples: dict[str, np.ndarray], schema: Schema,
             axes.set_visible(False)
     more = "" if len(shown) == schema.n_columns else f" The first {len(shown)} of {schema.n_columns} columns."
     text = f"Each column in the test rows (grey) and in {N_SAMPLES:,} samples from each model (coloured).{more}"
-    return section("Marginals", text, _key(samples, colours) + _chart(picture.svg))
+    return section("Marginals", text, _key(samples, colours) + chart(picture.svg))
 
 
 def _histogram(axes: Axes, column: Column, data: np.ndarray, samples: dict, colours: dict[str, str]) -> None:
@@ -119,7 +120,7 @@ def _pairs(data: np.ndarray, samples: dict[str, np.ndarray], schema: Schema, col
     text = (
         "The pairs of columns that share most information, in the data and in samples. Codes are spread out a little."
     )
-    return section("Pairs of columns", text, _chart(picture.svg))
+    return section("Pairs of columns", text, chart(picture.svg))
 
 
 def _scatter(axes: Axes, cells: np.ndarray, schema: Schema, pair: tuple[int, int], colour: str) -> None:
@@ -153,13 +154,14 @@ def _imputation(board: Leaderboard, colours: dict[str, str]) -> str:
     totals = {name: probes.scores(truth, guess, cells, schema, scale) for name, guess in guesses.items()}
     by_column = {name: probes.column_scores(truth, guess, cells, schema, scale) for name, guess in guesses.items()}
     missing = {name: o.reason for name, o in outcomes.items() if o.rows is None}
-    chart = _error_chart(by_column, schema, colours)
     text = (
         f"A fifth of the cells of {len(truth)} test rows is hidden and filled in by each model's impute. Numeric "
         "cells: root mean square error in standard deviations of the column. Discrete cells: share that is wrong. "
         "Lower is better."
     )
-    return section("Imputation", text, _error_table(totals, missing, colours) + _chart(chart))
+    return section(
+        "Imputation", text, _error_table(totals, missing, colours) + chart(_error_chart(by_column, schema, colours))
+    )
 
 
 def _error_table(totals: dict[str, probes.Scores], missing: dict[str, str], colours: dict[str, str]) -> str:
@@ -187,7 +189,7 @@ def _figure(value: float, text: str, best: bool) -> str:
 
 def _error_chart(by_column: dict[str, list], schema: Schema, colours: dict[str, str]) -> str:
     """A line for each column, a dot for each model: numeric columns left, discrete ones right."""
-    sides = {"error, sd": [], "share wrong": []}  # type: dict[str, list[int]]
+    sides: dict[str, list[int]] = {"error, sd": [], "share wrong": []}
     for place, kind in enumerate(schema.kinds[:40]):
         sides["share wrong" if kind in ("binary", "categorical") else "error, sd"].append(place)
     sides = {label: places for label, places in sides.items() if places}
@@ -221,10 +223,6 @@ def _error_panel(axes: Axes, label: str, places: list[int], by_column: dict, sch
 def _key(samples: dict[str, np.ndarray], colours: dict[str, str]) -> str:
     names = "".join(f"<span style='margin-right:18px'>{dot(colours[name])}{escape(name)}</span>" for name in samples)
     return f"<p style='font-size:14px'><span style='margin-right:18px'>{dot(MUTED)}data</span>{names}</p>"
-
-
-def _chart(svg: str) -> str:
-    return f'<div class="chart">{svg}</div>'
 
 
 def _observed(cells: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from likely.models.latent.linear.em import (
     Rows,
     careful,
     em_step,
-    in_blocks,
+    incomplete,
     mean_log_prob,
     moments,
     prepare,
@@ -176,6 +176,6 @@ def test_blocks_pad_without_effect(global_random_seed):
     params = random_params(global_random_seed)
     x, _ = random_rows(global_random_seed, n=300)
     one, value = em_step(params, Rows(moments(x), None, jnp.asarray(1e-6)))
-    other, same = em_step(params, Rows(None, in_blocks(x), jnp.asarray(1e-6)))
+    other, same = em_step(params, Rows(None, incomplete(x), jnp.asarray(1e-6)))
     np.testing.assert_allclose(value, same, rtol=RTOL)
     np.testing.assert_allclose(one.loadings, other.loadings, rtol=RTOL, atol=1e-12)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from likely.models.latent.linear.em import Rows, in_blocks, moments
+from likely.models.latent.linear.em import Rows, incomplete, moments
 from likely.models.latent.linear.linear_gaussian import LinearGaussianParams
 
 RTOL = 1e-8
@@ -132,8 +132,8 @@ def check_em_step(em_step, seed: int, *, isotropic: bool = False, min_noise: flo
     complete = Rows(moments(x), None, floor)
     for rows, seen in [
         (complete, np.ones_like(observed)),
-        (Rows(None, in_blocks(x), floor), np.ones_like(observed)),
-        (Rows(moments(holed[half]), in_blocks(holed[~half]), floor), observed),
+        (Rows(None, incomplete(x), floor), np.ones_like(observed)),
+        (Rows(moments(holed[half]), incomplete(holed[~half]), floor), observed),
     ]:
         better, value = em_step(params, rows)
         expected, expected_value = naive_em_step(params, x, seen, min_noise)

@@ -22,7 +22,7 @@ from likely.columns import Columns
 from likely.contract.evidence import Evidence
 from likely.contract.first_look import between, epochs_for
 from likely.contract.model import FitRun
-from likely.contract.settings import Count, NonNegative, Share
+from likely.contract.settings import Count, NonNegative, Share, are_sizes
 from likely.contract.trained import EarlyStopped, GradientTrained
 from likely.models.energy.harmonium import chains as clamped
 from likely.models.energy.harmonium import machine as harmonium
@@ -295,6 +295,6 @@ def _probabilities(params, x, columns):
 def _steps(n_gibbs_steps: Any) -> tuple[int, int]:
     """First and last number of Gibbs steps."""
     pair = (n_gibbs_steps, n_gibbs_steps) if isinstance(n_gibbs_steps, Integral) else tuple(n_gibbs_steps)
-    if len(pair) != 2 or not all(isinstance(n, Integral) and int(n) >= 1 for n in pair):
+    if len(pair) != 2 or not are_sizes(pair):
         raise ValueError(f"`n_gibbs_steps` must be a positive number or a pair (first, last), got {n_gibbs_steps!r}.")
     return int(pair[0]), int(pair[1])

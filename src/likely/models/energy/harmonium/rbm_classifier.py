@@ -7,7 +7,7 @@ a prediction: one hidden layer for each class.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import Any
 
@@ -16,20 +16,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
-from sklearn.base import ClassifierMixin, clone
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.base import clone
 
 from likely.columns import Columns
+from likely.contract.estimator import FitRun, suited
+from likely.contract.model import InStandardUnits
 from likely.contract.settings import NonNegative, Positive, Whole
-from likely.contract.table_estimator import TableEstimator
 from likely.models.energy.harmonium.answers import Exact
 from likely.models.energy.harmonium.few_holes import few_holes
 from likely.models.energy.harmonium.learning import ChainState, contrast, keep_scales, to_learning, to_natural
 from likely.models.energy.harmonium.machine import RBMParams, hidden_logits
 from likely.models.energy.harmonium.rbm import RBM, moments
+from likely.models.prediction.joint import JointlyFitted
 from likely.runtime import by_blocks, float_dtype
-from likely.schema import Column, Schema, SchemaError, as_frame
+from likely.schema import Column
 from likely.training import Batch, TrainingConfig, train
 
 LABEL = "label"
@@ -103,7 +103,7 @@ def label_probabilities(joint: RBM, rows: Float[np.ndarray, "n d"]) -> Float[np.
     return out
 
 
-class RBMClassifier(ClassifierMixin, TableEstimator):
+class RBMClassifier(JointlyFitted):
     """A classifier by the free energy of an RBM over rows and labels.
 
     Parameters
@@ -137,41 +137,35 @@ class RBMClassifier(ClassifierMixin, TableEstimator):
     tuning_rate: Positive = 1e-3
     generative_weight: NonNegative = 0.1
 
-    def fit(self, X: Any, y: Any) -> RBMClassifier:
-        """Learn p(x, y), then tune p(y | x) if asked for; NaN cells of X are unobserved."""
-        self._validate_params()
-        X, codes = self._checked(X, reset=True), self._codes(y)
-        if len(codes) != len(X):
-            raise ValueError(f"X has {len(X)} rows and y {len(codes)} labels: they must be as many.")
-        machine = RBM() if self.machine is None else clone(self.machine)
-        self.schema_ = Schema.infer(X) if machine.schema is None else machine.schema
-        if LABEL in self.schema_.names:
-            raise SchemaError(f"a column of X is called {LABEL!r}, as the label will be: rename it.")
-        label = Column(LABEL, "categorical", tuple(range(len(self.classes_))))
-        machine.set_params(schema=Schema((*self.schema_.columns, label), frame=self.schema_.frame))
-        if machine.random_state is None:
-            machine.set_params(random_state=self.random_state)
-        table = _joined(X, codes)
-        self.joint_ = machine.fit(table)
+    _target_kind = "class"
+    _method = "free energies of the machine with each label"
+
+    @classmethod
+    def _suited(cls, n_rows, n_columns, kinds):
+        machine = suited("RBM", n_rows, n_columns, kinds)
+        return {"machine": machine, "n_tuning_epochs": machine.n_epochs // 2}
+
+    def _unfitted(self) -> RBM:
+        return RBM() if self.machine is None else clone(self.machine)
+
+    def _target_columns(self) -> tuple[Column, ...]:
+        return (replace(self.target_.schema.columns[0], name=LABEL),)
+
+    def _fit(self, rows: np.ndarray, targets: np.ndarray, key: jax.Array, run: FitRun) -> RBMParams:
+        """Learn p(x, y), then tune p(y | x) if asked for."""
+        super()._fit(rows, targets, key, run)
         if self.n_tuning_epochs:
-            self._tune(table)
-        return self
+            self._tune(self._joint_rows(rows, targets))
+        return self.joint_.params_
 
-    def predict_proba(self, X: Any) -> Float[np.ndarray, "n K"]:
-        """P(y | x) of each class, in the order of `classes_`; of what is observed where a row has NaN."""
-        check_is_fitted(self)
-        encoded = self.schema_.encode(self._checked(X, reset=False))
-        rows = np.concatenate([encoded, np.zeros((len(encoded), 1))], axis=1)
-        return label_probabilities(self.joint_, self.joint_.scaling_.apply(rows, float_dtype()))
+    def _log_proba(self, rows: np.ndarray, key: jax.Array) -> np.ndarray:
+        """Of what is observed where a row has NaN."""
+        with np.errstate(divide="ignore"):  # a class that no chain visited
+            return np.log(label_probabilities(self.joint_, self._joint_rows(rows, np.zeros((len(rows), 1)))))
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of each row."""
-        probabilities = self.predict_proba(X)
-        return self.classes_[probabilities.argmax(axis=1)]
-
-    def _tune(self, table: Any) -> None:
+    def _tune(self, rows: np.ndarray) -> None:
         joint = self.joint_
-        rows, columns = joint._rows(table)[1], joint.columns_
+        columns = joint.columns_
         zeros = jnp.zeros(columns.n_statistics, float_dtype()), jnp.zeros(joint.n_components, float_dtype())
         chains = joint.params_.chains.astype(float_dtype())
         n_updates = self.n_tuning_epochs * -(-len(rows) // joint.batch_size)
@@ -186,30 +180,16 @@ class RBMClassifier(ClassifierMixin, TableEstimator):
                 learning_rate=self.tuning_rate,
                 schedule="cosine",
             ),
-            key=jax.random.fold_in(joint._key("fit"), 1),
+            key=jax.random.fold_in(InStandardUnits(joint).key("fit"), 1),
             state=ChainState(chains, *zeros, moments(rows, columns)[1], jnp.zeros((), jnp.int32)),
             project=partial(keep_scales, columns=columns) if columns.is_quadratic.any() else None,
             label="tuning",
         )
         params = to_natural(result.module, columns)
         joint.params_ = eqx.tree_at(lambda p: p.chains, params, result.state.chains.astype(bool))
-        joint.history_ = {"learning": joint.history_, "tuning": result.history}
-
-    def _codes(self, y: Any) -> np.ndarray:
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y must hold at least two classes, got one class: {self.classes_.tolist()[0]!r}.")
-        return codes
-
-    def _init(self, key, columns):
-        raise NotImplementedError
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
+        self.history_ = joint.history_ | {f"tuning_{name}": curve for name, curve in result.history.items()}
+        stages: Any = {"learning": joint.history_, "tuning": result.history}
+        joint.history_ = stages
 
 
 def _with_label(rows: np.ndarray, label: float) -> np.ndarray:
@@ -219,13 +199,3 @@ def _with_label(rows: np.ndarray, label: float) -> np.ndarray:
 def _softmax(logits: np.ndarray) -> np.ndarray:
     shares = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
     return shares / shares.sum(axis=1, keepdims=True)
-
-
-def _joined(X: Any, codes: np.ndarray) -> Any:
-    """X with the label's codes as one more column, in the library that X came from."""
-    frame = as_frame(X)
-    if frame is None:
-        return np.column_stack([np.asarray(X), codes])
-    import narwhals as nw
-
-    return frame.with_columns(nw.new_series(LABEL, codes, backend=frame.implementation)).to_native()

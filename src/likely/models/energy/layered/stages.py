@@ -11,10 +11,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from likely.columns import Columns
 from likely.contract.model import FitRun
+from likely.contract.settings import are_sizes
 from likely.training import Checkpoint, TrainingConfig, TrainingResult, train
 
 
@@ -83,7 +82,7 @@ class Stages:
 
 def check_layers(layers: Any) -> None:
     """Refuse what is no list of sizes."""
-    if not layers or not all(isinstance(n, int | np.integer) and n >= 1 for n in layers):
+    if not layers or not are_sizes(layers):
         raise ValueError(
             f"`layers` must hold the sizes of one hidden layer or more, whole numbers of at least 1, got {layers!r}."
         )

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral
 from typing import Annotated, Any, ClassVar, Literal
 
 import equinox as eqx
@@ -22,7 +21,7 @@ import numpy as np
 
 from likely.contract.evidence import Evidence
 from likely.contract.model import FitRun
-from likely.contract.settings import Count, NonNegative, Positive, Sizes, Unchecked, one_of
+from likely.contract.settings import Count, NonNegative, Positive, Sizes, Unchecked, are_sizes, one_of
 from likely.contract.trained import GradientTrained
 from likely.models.energy.harmonium.answers import LogSum
 from likely.models.energy.network import annealing as energy_annealed
@@ -175,9 +174,8 @@ class EnergyModel(GradientTrained, Annealed):
                 f"objective={self.objective!r} is for {needed} columns, and column {name!r} is {kind}: drop it, or use "
                 "objective='nce', 'pcd' or 'cd', which are for any columns."
             )
-        sizes = list(self.hidden)
-        if not all(isinstance(size, Integral) and int(size) >= 1 for size in sizes):
-            raise ValueError(f"`hidden` must be sizes of layers, each at least 1, got {self.hidden!r}.")
+        if not are_sizes(self.hidden):
+            raise ValueError(f"`hidden` must be sizes of layers, each at least 1, whole numbers, got {self.hidden!r}.")
         if callable(self.network):
             check_network(self.network, self.columns_)
             arrays = eqx.filter(self.network, eqx.is_inexact_array)

@@ -57,7 +57,7 @@ def make_noise(
 
 def _from_functions(pair: Any) -> Noise:
     if len(pair) != 2 or not all(callable(part) for part in pair):
-        raise ValueError("`noise` as a pair must be two functions, sample(key, n) and log_prob(rows).")
+        raise ValueError(f"`noise` as a pair must be two functions, sample(key, n) and log_prob(rows), got {pair!r}.")
     return Noise.of(*pair)
 
 

@@ -13,9 +13,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from likely.contract.scikit_learn import ClassifierMixin
 from likely.contract.sequence_predictor import SequencePredictor, grouped
 from likely.contract.settings import Count, one_of
 from likely.models.language.pairs.label_network import LabelNetwork, TreeNetwork, class_losses

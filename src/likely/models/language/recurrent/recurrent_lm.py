@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY
 from functools import partial
-from numbers import Integral
 from typing import Annotated, Any, ClassVar, Literal
 
 import equinox as eqx
@@ -17,11 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from sklearn.utils._param_validation import Interval
 
 from likely.contract.model import FitRun
 from likely.contract.sequence_model import SequenceModel
-from likely.contract.settings import Count, Decay, Fraction, NonNegative, Positive, Sizes, one_of
+from likely.contract.settings import Count, Decay, Fraction, NonNegative, Positive, Sizes, are_sizes, one_of
 from likely.contract.trained import EarlyStopped
 from likely.datasets import Encoded
 from likely.datasets.text.vocabulary import BEGIN_ID, END_ID
@@ -29,13 +27,12 @@ from likely.models.language.recurrent.generation import Choice, generate
 from likely.models.language.recurrent.network import LanguageNetwork
 from likely.montecarlo.alias import AliasTable, alias_table
 from likely.nets.recurrent import CELLS, SQUASHINGS
-from likely.objectives.next_token import NOTHING, Stream, next_token, token_loss
+from likely.objectives.next_token import NO_TARGET, Stream, next_token, token_loss
 from likely.runtime import use_compilation_cache
 from likely.storage.modules import restore_module, save_module
 from likely.training import TrainingConfig, train
 from likely.training.optimisers import Schedule
 
-_AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
 _NEVER = -1e4  # log-odds of <s> as a next token
 _SCORED, _BLOCK = 1024, 128  # tokens read together; of them so many whose scores of all V words are alive at a time
 _SHORTEST = 16  # sentences are padded to this times a power of two
@@ -54,8 +51,8 @@ class RecurrentLM(EarlyStopped, SequenceModel):
     n_embedding : size of the embeddings; None takes that of the top cell.
     tied : the embeddings are the output weights too (Press and Wolf, 2017); then `n_embedding` is the top's size.
     dropout : share of cells of embeddings and outputs that are left out while learning.
-    output : "softmax", or "nce": learned by noise contrast against the unigram distribution with `n_noise` words; its
-        evidence is normalised all the same.
+    output : "softmax", or "nce": learned by noise contrast against the unigram distribution; its evidence is normalised
+        all the same. n_noise : words that "nce" draws as noise.
     length : tokens that gradients go back. n_streams : stretches of text in a batch.
     n_epochs, learning_rate, schedule, gradient_clip, weight_decay, averaging, patience, validate_every : see
         `likely.training.TrainingConfig`; the optimiser is Adam.
@@ -195,7 +192,7 @@ class RecurrentLM(EarlyStopped, SequenceModel):
         )
 
     def _check(self, encoded: Encoded) -> None:
-        if not self.layers or not all(isinstance(n, int | np.integer) and n >= 1 for n in self.layers):
+        if not self.layers or not are_sizes(self.layers):
             raise ValueError(f"`layers` must hold sizes of cells, whole numbers of at least 1, got {self.layers!r}.")
         if self.tied and self.n_embedding not in (None, self.layers[-1]):
             raise ValueError(
@@ -225,7 +222,7 @@ def stretched(encoded: Encoded, n_streams: int, length: int) -> np.ndarray:
     n_stretches = -(-len(tokens) // (n_streams * length))
     room = n_streams * n_stretches * length
     parts = []
-    for part, filler in ((inputs, END_ID), (tokens, NOTHING)):
+    for part, filler in ((inputs, END_ID), (tokens, NO_TARGET)):
         padded = np.full(room, filler, np.float32)
         padded[: len(part)] = part
         parts.append(padded.reshape(n_streams, n_stretches, length))

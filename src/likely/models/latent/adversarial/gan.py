@@ -25,6 +25,7 @@ from likely.contract.model import FitRun, Model
 from likely.contract.settings import Count, Decay, NonNegative, Positive, Sizes, one_of
 from likely.contract.trained import Trained
 from likely.models.latent.variational.column_means import starting_point
+from likely.models.latent.variational.network import layer_sizes
 from likely.models.latent.variational.priors import StandardNormal
 from likely.nets import MLP, encoder_features, location_mean, location_natural, log_density_at, n_locations
 from likely.nets.column_interface import MIN_SCALE, spread_locations
@@ -33,8 +34,8 @@ from likely.objectives.adversarial import LOSSES, Opponent, adversarial
 from likely.runtime import BLOCK_ROWS, by_blocks, float_dtype
 from likely.training import train
 
-# Where none is given. A Wasserstein critic is of use when it is nearly the best; of a few columns, WGAN-GP's own weight
-# of 10 slows it down.
+# Where none is given: a Wasserstein critic is of use when it is nearly the best, so it takes more steps, and of tables
+# with few columns WGAN-GP's own weight of 10 slows it down.
 PENALTIES = {"non_saturating": 0.1, "saturating": 0.1, "wasserstein": 1.0}
 CRITIC_STEPS = {"non_saturating": 1, "saturating": 1, "wasserstein": 5}
 
@@ -207,10 +208,8 @@ class GAN(Trained, Model):
         return first_params(key, columns, self.n_components, tuple(self.hidden), self.activation)
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> GANParams:
-        if not all(isinstance(n, int | np.integer) and n >= 1 for n in self.hidden):
-            raise ValueError(f"`hidden` must hold sizes of layers, whole numbers of at least 1, got {self.hidden!r}.")
+        hidden = layer_sizes("hidden", self.hidden)
         init_key, train_key = jax.random.split(key)
-        hidden = tuple(int(size) for size in self.hidden)
         params = _first_params(init_key, self.columns_, self.n_components, hidden, self.activation)
         start = starting_point(rows, self.columns_)
         first = eqx.tree_at(
@@ -265,13 +264,13 @@ class GAN(Trained, Model):
         noise : standard deviation of the noise, in each column's units: a number, or one for each column.
         n_temperatures, n_chains, n_leapfrog : of annealing, and of its Hamiltonian moves.
         """
-        from likely.models.latent.diagnosis.annealed_latents import Effort, anneal, summed
+        from likely.models.latent.diagnosis.annealed_latents import ROWS_AT_ONCE, Effort, anneal, summed
 
         encoded, rows = self._rows(X)
         module = NoisyGenerator(self.params_.generator, self._log_noise(noise))
         effort, key = Effort(n_temperatures, n_chains, n_leapfrog), self._key("evidence")
         log_weights = by_blocks(
-            lambda x, observed: anneal(key, module, x, observed, start="prior", effort=effort), rows, 64
+            lambda x, observed: anneal(key, module, x, observed, start="prior", effort=effort), rows, ROWS_AT_ONCE
         )
         values, replicates = summed(log_weights)
         method = f"annealed importance sampling over latents, noise {noise}, {effort}"
@@ -289,4 +288,4 @@ class GAN(Trained, Model):
             raise ValueError(
                 f"`noise` must be above {MIN_SCALE:g} of each real column's deviation, got {noise!r}: raise it."
             )
-        return jnp.asarray(np.log(standard - MIN_SCALE), float_dtype())  # which `log_density_at` adds again
+        return jnp.asarray(np.log(standard - MIN_SCALE), float_dtype())  # `log_density_at` adds MIN_SCALE again.

@@ -27,11 +27,14 @@ from likely.montecarlo import annealed_importance, log_mean_weight
 from likely.montecarlo.ais import replicate_log_mean
 
 Start = Literal["posterior", "prior"]
-N_REPLICATES = 16
+ROWS_AT_ONCE = 64  # whose chains are alive together: memory grows with rows × chains × the decoder's layers
+N_REPLICATES = 16  # of an evidence, from its chains
 ACCEPTANCE = 0.65  # that step sizes aim at: the best for Hamiltonian moves in many dimensions (Beskos et al., 2013)
-_FIRST_STEP, _ADAPTING = 0.5, 0.5
-_SMALLEST, _LARGEST = 1e-4, 2.0
-_STEEPNESS = 4.0  # of the schedule's ends, as Wu et al. have it
+# The pilot's step sizes start here, and e to this times (acceptance - ACCEPTANCE) multiplies them after each move.
+_FIRST_STEP_SIZE, _ADAPTATION_RATE = 0.5, 0.5
+# Limits of step sizes: a row whose first moves are all refused, or all accepted, is to keep a usable one.
+_STEP_SIZE_LIMITS = (1e-4, 2.0)
+_SIGMOID_ENDS = 4.0  # The schedule is a sigmoid from -4 to 4, as Wu et al. have it.
 
 
 class Effort(NamedTuple):
@@ -93,7 +96,7 @@ def _first(key: Array, module: Any, start: Start, n: int, dtype: Any) -> Float[A
 
 def _schedule(n: int, dtype: Any) -> Float[Array, " t"]:
     """Stops from 0 to 1, close to each other at both ends."""
-    s = jax.nn.sigmoid(_STEEPNESS * jnp.linspace(-1, 1, n + 1, dtype=dtype))
+    s = jax.nn.sigmoid(_SIGMOID_ENDS * jnp.linspace(-1, 1, n + 1, dtype=dtype))
     return (s - s[0]) / (s[-1] - s[0])
 
 
@@ -126,7 +129,8 @@ def _move(
         return state.position, info.acceptance_rate
 
     chains_of_a_row = jax.vmap(one, in_axes=(0, 0, None, None))
-    keys = jax.random.split(key, chains.shape[1])  # the same for every row
+    # Every row has the same keys, so that its evidence is a function of the row and the seed alone.
+    keys = jax.random.split(key, chains.shape[1])
     return jax.vmap(chains_of_a_row, in_axes=(None, 0, 0, 0))(keys, chains, rows, sizes)
 
 
@@ -138,11 +142,11 @@ def _step_sizes(
     def advance(carry: tuple[Array, Array], i: Array) -> tuple[tuple[Array, Array], Array]:
         chains, sizes = carry
         chains, rates = _move(jax.random.fold_in(key, i), module, rows, chains, stops[i], sizes, start, effort)
-        sizes = sizes * jnp.exp(_ADAPTING * (jnp.nan_to_num(rates.mean(axis=1)) - ACCEPTANCE))
-        sizes = jnp.clip(sizes, _SMALLEST, _LARGEST)
+        sizes = sizes * jnp.exp(_ADAPTATION_RATE * (jnp.nan_to_num(rates.mean(axis=1)) - ACCEPTANCE))
+        sizes = jnp.clip(sizes, *_STEP_SIZE_LIMITS)
         return (chains, sizes), sizes
 
-    first = jnp.full(len(rows.answer), _FIRST_STEP, chains.dtype)
+    first = jnp.full(len(rows.answer), _FIRST_STEP_SIZE, chains.dtype)
     return lax.scan(advance, (chains, first), jnp.arange(len(stops)))[1]
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from likely.information.dependence import entropy
+
 
 def mutual_information_gap(codes: Any, factors: Any, n_bins: int = 20) -> float:
     """How much more the best code of a factor says of it than the second best, as a share of the factor's entropy.
@@ -38,11 +40,11 @@ def mutual_information_gap(codes: Any, factors: Any, n_bins: int = 20) -> float:
     binned = np.stack([_binned(code, n_bins) for code in codes.T], axis=1)
     gaps = []
     for factor in factors.T:
-        entropy = _entropy(factor)
-        if entropy == 0:
-            continue  # a factor that never changes is nobody's
-        told = np.sort([_entropy(code) + entropy - _entropy(_pairs(code, factor)) for code in binned.T])
-        gaps.append((told[-1] - told[-2]) / entropy)
+        uncertainty = _entropy(factor)
+        if uncertainty == 0:
+            continue  # A factor that never changes is nobody's.
+        told = np.sort([_entropy(code) + uncertainty - _entropy(_pairs(code, factor)) for code in binned.T])
+        gaps.append((told[-1] - told[-2]) / uncertainty)
     if not gaps:
         raise ValueError("no factor ever changes.")
     return float(np.mean(gaps))
@@ -107,5 +109,4 @@ def _pairs(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def _entropy(values: np.ndarray) -> float:
-    share = np.unique(values, return_counts=True)[1] / len(values)
-    return float(-(share * np.log(share)).sum())
+    return entropy(np.unique(values, return_counts=True)[1])

@@ -19,11 +19,9 @@ import numpy as np
 
 from likely.contract.evidence import Evidence
 from likely.contract.model import Model
-from likely.models.latent.diagnosis.annealed_latents import Effort, Start, anneal, anneal_back, summed
+from likely.models.latent.diagnosis.annealed_latents import ROWS_AT_ONCE, Effort, Start, anneal, anneal_back, summed
 from likely.objectives.elbo import antithetic_noise, elbo_of, refine_answer
 from likely.runtime import by_blocks, float_dtype
-
-_BLOCK = 64  # rows whose chains are alive together
 
 
 def annealed_evidence(
@@ -59,7 +57,7 @@ def annealed_evidence(
     module = _decoder(model)
     encoded, rows = model._rows(X)
     run = partial(anneal, model._key("evidence", random_state), module, start=start, effort=effort)
-    values, replicates = summed(by_blocks(run, rows, size=_BLOCK))
+    values, replicates = summed(by_blocks(run, rows, size=ROWS_AT_ONCE))
     method = f"annealing from the {start}, {effort}"
     return model._finished(Evidence.lower_bound(values, replicates, method=method), encoded)
 
@@ -112,10 +110,10 @@ def bidirectional_gap(
     draw, forth, back = jax.random.split(model._key("sample", random_state), 3)
     x, z = (np.asarray(part) for part in _own_rows(draw, module, n_rows))
     d = x.shape[1]
-    forward = by_blocks(partial(anneal, forth, module, start="prior", effort=effort), x, size=_BLOCK)
-    # rows and latents side by side, so that blocks of both go together
+    forward = by_blocks(partial(anneal, forth, module, start="prior", effort=effort), x, size=ROWS_AT_ONCE)
+    # Rows and latents go side by side, so that both are cut into the same blocks.
     both = partial(_back, back, module, d=d, effort=effort)
-    reverse = by_blocks(both, np.concatenate([x, z], axis=1), size=_BLOCK)
+    reverse = by_blocks(both, np.concatenate([x, z], axis=1), size=ROWS_AT_ONCE)
     return BidirectionalGap(summed(forward)[0], -summed(reverse)[0], f"annealing from the prior, {effort}")
 
 
@@ -172,7 +170,7 @@ def evidence_gap(
     encoded, rows = model._rows(X)
     key = model._key("evidence", random_state)
     bounds = partial(_bounds, key, module, n_refine=n_refine, n_samples=n_samples + n_samples % 2)
-    elbo, best = by_blocks(bounds, rows, size=_BLOCK)
+    elbo, best = by_blocks(bounds, rows, size=ROWS_AT_ONCE)
     shift = model.scaling_.log_jacobian(~np.isnan(encoded))
     annealed = annealed_evidence(
         model, X, n_temperatures=n_temperatures, n_chains=n_chains, n_leapfrog=n_leapfrog, random_state=random_state

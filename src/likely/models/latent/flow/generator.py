@@ -8,7 +8,6 @@ the affine one, EM with O(d³) a row and step where there are holes; the other b
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY
@@ -30,11 +29,13 @@ from likely.contract.settings import Count
 from likely.models.latent.mixture import gaussian_block
 from likely.models.latent.mixture.gaussian_block import GaussianBlock
 from likely.objectives.em import run_em
-from likely.runtime import BLOCK_ROWS, by_blocks, float_dtype, sum_blocks
+from likely.runtime import BLOCK_ROWS, by_blocks, draws_by_blocks, float_dtype, in_blocks, sum_blocks
 from likely.training import Batch, TrainingConfig, train
 
-MIN_VARIANCE = 1e-6  # in standard units: what a column that others determine keeps
-_N_NODES = 32  # of the quadrature that takes the mean of a warped cell
+# In standard units, what a column keeps that others determine: without it the likelihood has no maximum.
+MIN_VARIANCE = 1e-6
+_EM_TOLERANCE = 1e-6  # nats a row, below which a step of EM counts as no progress
+_N_NODES = 32  # of the quadrature that takes the mean of a bent cell
 
 
 def change_of_variables(
@@ -103,7 +104,7 @@ def negative_log_likelihood(
     """The objective: minus the mean log p of the rows, with the columns' least variance kept by a weak prior."""
     x, observed = jnp.asarray(batch.x), None if batch.observed is None else jnp.asarray(batch.observed)
     weight = jnp.asarray(batch.weight)
-    params = with_positive_diagonal(params)  # a step of the line search may go past 0
+    params = with_positive_diagonal(params)  # A step of the line search may go past 0.
     mean = jnp.sum(weight * log_prob(params, x, observed)) / jnp.sum(weight)
     return -mean - gaussian_block.log_prior(params.block, MIN_VARIANCE), (state, {})
 
@@ -121,6 +122,7 @@ def _em_step(block: GaussianBlock, rows: tuple[Array, Array, Array]) -> tuple[Ga
     def of_block(part: tuple[Array, Array, Array]) -> tuple[Any, Array]:
         x, observed, weight = part
         log_density = gaussian_block.log_density_table(block, x, observed)[:, 0]
+        # One call of LAPACK after the other, see `likely.runtime.after`.
         return gaussian_block.moments(block.after(log_density), x, observed, weight[:, None]), weight @ log_density
 
     sums, total = jax.tree.map(lambda a: a.sum(axis=0), lax.map(of_block, rows))
@@ -218,7 +220,8 @@ class Generator(Model):
             sums, n = sum_blocks(partial(_totals, block=block), rows)
             sums, n = jax.tree.map(lambda a: jnp.asarray(a, float_dtype()), (sums, n))
             return gaussian_block.update(block, sums, n, MIN_VARIANCE * len(rows))
-        result = run_em(_em_step, block, _in_blocks(rows), max_iter=self.max_iter, tol=1e-6)
+        blocks = tuple(jnp.asarray(part) for part in in_blocks(rows, BLOCK_ROWS, float_dtype()))
+        result = run_em(_em_step, block, blocks, max_iter=self.max_iter, tol=_EM_TOLERANCE)
         self.history_ = {"objective": np.asarray(result.objective)[: int(result.n_iter)].tolist()}
         return result.params
 
@@ -238,22 +241,11 @@ class Generator(Model):
     def _condition(self, rows, key):
         mean, variance = by_blocks(lambda x, seen: _cell_moments(self.params_, x, _mask(x, seen)), rows)
 
-        def draw(key: jax.Array, n: int) -> np.ndarray:
-            keys = (jax.random.fold_in(key, block) for block in itertools.count())
-            draws = by_blocks(lambda x, seen: _draw_given(next(keys), self.params_, x, _mask(x, seen), n), rows)
-            return np.swapaxes(draws, 0, 1)
+        def draw(key: jax.Array, x: Array, observed: Array | None, n: int) -> Array:
+            return _draw_given(key, self.params_, x, _mask(x, observed), n)
 
-        return ConditionalParts(np.concatenate([mean, mean**2 + variance], axis=1), draw)
-
-
-def _in_blocks(rows: np.ndarray) -> tuple[Array, Array, Array]:
-    """Rows, which of their cells are observed, and weights, in blocks whose padding weighs 0."""
-    n, d = rows.shape
-    padded = np.full((-(-n // BLOCK_ROWS) * BLOCK_ROWS, d), np.nan, float_dtype())
-    padded[:n] = rows
-    weight = (np.arange(len(padded)) < n).astype(float_dtype()).reshape(-1, BLOCK_ROWS)
-    x = padded.reshape(-1, BLOCK_ROWS, d)
-    return jnp.asarray(np.nan_to_num(x)), jnp.asarray(~np.isnan(x)), jnp.asarray(weight)
+        statistics = np.concatenate([mean, mean**2 + variance], axis=1)
+        return ConditionalParts(statistics, partial(draws_by_blocks, draw, rows))
 
 
 def _mask(x: Array, observed: Array | None) -> Array:

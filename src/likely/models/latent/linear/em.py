@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from likely.models.latent.linear.linear_gaussian import LinearGaussianParams, canonical, log_prob, posterior
 from likely.objectives.em import EMResult, run_em
-from likely.runtime import BLOCK_ROWS, float_dtype
+from likely.runtime import BLOCK_ROWS, float_dtype, in_blocks
 from likely.schema import blocks
 
 
@@ -114,18 +114,12 @@ def prepare(rows: np.ndarray, min_noise: float) -> Rows:
     """Complete rows as moments, the others as they are."""
     holed = np.isnan(rows).any(axis=1)
     complete = None if holed.all() else moments(rows if not holed.any() else rows[~holed])
-    return Rows(complete, in_blocks(rows[holed]) if holed.any() else None, *_arrays(min_noise))
+    return Rows(complete, incomplete(rows[holed]) if holed.any() else None, *_arrays(min_noise))
 
 
-def in_blocks(rows: np.ndarray) -> Incomplete:
+def incomplete(rows: np.ndarray) -> Incomplete:
     """Rows, with or without holes, in padded blocks."""
-    n, d = rows.shape
-    n_blocks = -(-n // BLOCK_ROWS)
-    padded = np.full((n_blocks * BLOCK_ROWS, d), np.nan)
-    padded[:n] = rows
-    weight = (np.arange(len(padded)) < n).astype(np.float64).reshape(n_blocks, BLOCK_ROWS)
-    x = padded.reshape(n_blocks, BLOCK_ROWS, d)
-    return Incomplete(*_arrays(np.nan_to_num(x, nan=0.0), ~np.isnan(x), weight))
+    return Incomplete(*_arrays(*in_blocks(rows, BLOCK_ROWS, np.float64)))
 
 
 def _arrays(*values: Any) -> tuple[Array, ...]:
@@ -155,7 +149,9 @@ def expect_complete(params: LinearGaussianParams, given: Moments) -> Totals:
     about_offset = given.covariance + shift.T @ shift
     code = posterior(params, given.mean[None, :])
     cov = code.root[0] @ code.root[0].T
-    gain = cov @ (params.loadings / params.noise_of_columns[:, None]).T  # E[h | x] = gain (x - b)
+    # All complete rows have the same posterior covariance, and a mean that is linear in x, E[h | x] = gain (x - b): so
+    # E[h hᵀ] and E[x hᵀ] summed over rows need nothing of the rows but their first two moments.
+    gain = cov @ (params.loadings / params.noise_of_columns[:, None]).T
     mean_code = code.mean[0]
     second = cov + gain @ about_offset @ gain.T
     codes = n * _with_constant(second, mean_code)
@@ -183,7 +179,8 @@ def expect_incomplete(params: LinearGaussianParams, given: Incomplete) -> Totals
         u = jnp.concatenate([code.mean, jnp.ones_like(code.mean[:, :1])], axis=1)
         second = u[:, :, None] * u[:, None, :]
         second = second.at[:, :-1, :-1].add(code.root @ jnp.swapaxes(code.root, 1, 2))
-        seen = observed.astype(x.dtype)  # padding has nothing observed, so these sums need no weight
+        # Padding has nothing observed and x = 0, so the sums over observed cells need no weight.
+        seen = observed.astype(x.dtype)
         own = Totals(
             log_likelihood=weight @ log_prob(params, x, observed, code),
             n_rows=weight.sum(),
@@ -202,12 +199,16 @@ def expect_incomplete(params: LinearGaussianParams, given: Incomplete) -> Totals
 
 def maximise(params: LinearGaussianParams, totals: Totals, min_noise: Array) -> LinearGaussianParams:
     """M-step: each column's regression on the code, its noise, then the expanded code put back to N(0, I)."""
+    # Column j is regressed on u = (h, 1) over the rows that have it: weights_j = (Σ E[u uᵀ])⁻¹ Σ x_j E[u], one normal
+    # matrix a column, or the same for all where rows are complete.
     if totals.codes_seen.shape[0] == 1:
         weights = jnp.linalg.solve(totals.codes_seen[0], totals.cross.T).T
     else:
         weights = jnp.linalg.solve(totals.codes_seen, totals.cross[:, :, None])[:, :, 0]
     residual = totals.squares - (weights * totals.cross).sum(axis=1)
     noise = residual.sum() / totals.counts.sum() if params.noise.ndim == 0 else residual / totals.counts
+    # Parameter expansion: the codes' own mean and covariance are learned too, as if h ~ N(m, R Rᵀ), and then taken into
+    # W and b, which leaves the likelihood and makes larger steps than holding them at N(0, I).
     second = totals.codes / totals.n_rows
     mean_code = second[-1, :-1]
     root = jnp.linalg.cholesky(second[:-1, :-1] - jnp.outer(mean_code, mean_code))

@@ -31,7 +31,7 @@ from likely.models.latent.linear.em import (
 from likely.models.latent.linear.linear_gaussian import LinearGaussian, LinearGaussianParams
 from likely.runtime import float_dtype
 
-_POWER_STEPS = 4  # of the first subspace; what it lacks the iterations make up
+_POWER_STEPS = 4  # towards the leading eigenvectors, to start from; what they lack the iterations make up
 
 
 def ecm_step(

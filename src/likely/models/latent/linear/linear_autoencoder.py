@@ -25,7 +25,8 @@ from likely.runtime import by_blocks, float_dtype
 from likely.training import Batch, train
 from likely.training.optimisers import Optimizer
 
-# In standard units: of the codes that fit a row's few observed cells equally well, the shortest is meant.
+# Where a row has fewer observed cells than its code has numbers, many codes fit them equally well. This much on the
+# diagonal, in standard units, picks the shortest, and is nothing beside the cells of a row that has enough.
 _RIDGE = 1e-4
 
 
@@ -158,7 +159,7 @@ class LinearAutoencoder(Trained, Model):
 
     def _decode(self, codes):
         mean = np.asarray(decode(self.params_, jnp.asarray(codes)))
-        return np.concatenate([mean, mean**2], axis=1)  # of a map: no variance
+        return np.concatenate([mean, mean**2], axis=1)  # E[x²] of a map is x², without a variance.
 
     def _reconstruct(self, rows, key):
         return self._decode(self._encode(rows, key))

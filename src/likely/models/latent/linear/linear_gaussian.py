@@ -9,9 +9,9 @@ cell drops its row of V and z, which is the exact marginal. Cost: O(d k) a compl
 from __future__ import annotations
 
 import abc
-import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -25,7 +25,7 @@ from likely.contract.evidence import Evidence
 from likely.contract.first_look import between
 from likely.contract.model import Model
 from likely.objectives.em import EMResult
-from likely.runtime import by_blocks, float_dtype
+from likely.runtime import by_blocks, draws_by_blocks, float_dtype
 
 
 class LinearGaussianParams(eqx.Module):
@@ -232,12 +232,10 @@ class LinearGaussian(Model):
     def _condition(self, rows, key):
         mean, variance = self._by_rows(_conditional_moments, rows)
 
-        def draw(key: jax.Array, n: int) -> np.ndarray:
-            keys = (jax.random.fold_in(key, block) for block in itertools.count())
-            draws = by_blocks(lambda x, o: _sample_given(next(keys), self.params_, x, o, n), rows)
-            return np.swapaxes(draws, 0, 1)
+        def draw(key: jax.Array, x: Array, observed: Array | None, n: int) -> Array:
+            return _sample_given(key, self.params_, x, observed, n)
 
-        return ConditionalParts(_statistics(mean, variance), draw)
+        return ConditionalParts(_statistics(mean, variance), partial(draws_by_blocks, draw, rows))
 
     def _encode(self, rows, key):
         return self._by_rows(_posterior_mean, rows)
@@ -252,5 +250,6 @@ class LinearGaussian(Model):
 
 def _statistics(mean: Any, variance: Any) -> np.ndarray:
     """Expected (x, x²) of every column, side by side as the columns lay them out."""
-    mean = np.asarray(mean, np.float64)  # x² - mean² must leave small variances
+    # In float64, so that the difference of x² and the squared mean leaves small variances.
+    mean = np.asarray(mean, np.float64)
     return np.concatenate([mean, mean**2 + np.asarray(variance)], axis=-1)

@@ -21,8 +21,12 @@ from likely.columns import Columns
 from likely.models.latent.mixture import gaussian_block
 from likely.models.latent.mixture.components import Layout, MixtureParams, log_joint, part
 from likely.models.latent.mixture.gaussian_block import GaussianBlock, Moments
+from likely.runtime import in_blocks
 
-_SEEDING_ROWS = 20  # rows looked at for each seed of k-means++
+_ROWS_A_SEED = 20  # that k-means++ looks at, since its time is rows × seeds
+# Rows of a block: 512 stay in the processor's cache between the two matrix products of an iteration. Where a row costs
+# much there are as many as keep the numbers of a block below 2^23, but some all the same.
+_LEAST_BLOCK_ROWS, _MOST_BLOCK_ROWS, _BLOCK_NUMBERS = 16, 512, 1 << 23
 
 
 class Prior(eqx.Module):
@@ -60,6 +64,8 @@ def em_step(params: MixtureParams, data: tuple[Blocks, Prior], *, layout: Layout
     blocks, prior = data
     sums = _summed(lambda block: _sums(params, *block, layout), blocks)
     best = _maximise(params, sums, prior, layout)
+    # Both the M-step and the prior's value call LAPACK for all components, and neither needs the other: they are put
+    # in a row (see `likely.runtime.after`).
     if params.gaussian is not None and best.gaussian is not None:
         params = eqx.tree_at(lambda p: p.gaussian, params, params.gaussian.after(best.gaussian.scale_tril))
     return best, (sums.log_likelihood + log_prior(params, prior, layout)) / blocks.weight.sum()
@@ -85,6 +91,8 @@ def _is_real(columns: Columns) -> np.ndarray:
 
 
 def _sums(params: MixtureParams, x: Array, observed: Array | None, weight: Array, layout: Layout) -> Sums:
+    # The E-step: responsibilities exp(log w_k p(x | k) - log p(x)), and with them the sums that the M-step needs. They
+    # do not outlive the block, so that memory does not grow with rows × components.
     table = log_joint(params, x, observed, layout)
     log_rows = jax.nn.logsumexp(table, axis=-1, keepdims=True)
     shares = jnp.exp(table - log_rows) * weight[:, None]
@@ -106,6 +114,7 @@ def _summed(function: Callable[[Blocks], Any], blocks: Blocks) -> Any:
 
 
 def _maximise(params: MixtureParams, sums: Sums, prior: Prior, layout: Layout) -> MixtureParams:
+    # A component that no row chose any more keeps a weight above 0, whose logarithm and reciprocal are finite.
     counts = jnp.maximum(sums.counts, jnp.finfo(sums.counts.dtype).tiny ** 0.5)
     log_weights = jnp.log(counts / counts.sum())
     eta = gaussian = None
@@ -122,11 +131,14 @@ def _natural(sums: Sums, counts: Array, prior: Prior, layout: Layout) -> Array:
     seen = counts[:, None] if sums.seen is None else columns.spread(sums.seen)
     seen = jnp.maximum(seen, jnp.finfo(counts.dtype).tiny ** 0.5)
     real = columns.spread(_is_real(columns))[None, :]
+    # Discrete columns: `strength` rows more, at the overall mean. Real ones: `ridge` more in the sum of squares, the
+    # mode under a prior of density exp(-½ ridge / variance).
     smooth = (sums.statistics + prior.strength * prior.mean[None, :]) / (seen + prior.strength)
     raised = (sums.statistics + jnp.where(columns.is_quadratic, prior.ridge, 0)[None, :]) / seen
     mean = jnp.where(real, raised, smooth)
     if layout.spherical and real.any():
         mean = _pool_variances(mean, seen, columns)
+    # The floor is below what the prior leaves; it is there for pseudo_count=0, where log 0 would follow.
     return columns.natural(mean, floor=1e-7)
 
 
@@ -143,16 +155,11 @@ def _pool_variances(mean: Array, seen: Array, columns: Columns) -> Array:
 def blocks_of(rows: np.ndarray, layout: Layout, k: int) -> Blocks:
     """Rows as blocks, small ones where a row costs K r² numbers."""
     missing = np.isnan(rows).any()
+    # A row costs its cells; with joint Gaussians a vector for each component, and where it has holes a matrix.
     cost = max(rows.shape[1], k * max(1, len(layout.joint_places)) ** (2 if missing else 1))
-    size = min(len(rows), max(16, min(512, (1 << 23) // cost)))  # 512 rows stay in the cache between the two products
-    n_blocks = math.ceil(len(rows) / size)
-    padded = np.zeros((n_blocks * size, rows.shape[1]), rows.dtype)
-    padded[: len(rows)] = rows
-    weight = (np.arange(n_blocks * size) < len(rows)).astype(rows.dtype)
-    shape = (n_blocks, size, rows.shape[1])
-    observed = jnp.asarray(~np.isnan(padded).reshape(shape)) if missing else None
-    x = jnp.asarray((np.nan_to_num(padded) if missing else padded).reshape(shape))
-    return Blocks(x, observed, jnp.asarray(weight.reshape(n_blocks, size)))
+    size = min(len(rows), max(_LEAST_BLOCK_ROWS, min(_MOST_BLOCK_ROWS, _BLOCK_NUMBERS // cost)))
+    x, observed, weight = in_blocks(rows, size, rows.dtype)
+    return Blocks(jnp.asarray(x), jnp.asarray(observed) if missing else None, jnp.asarray(weight))
 
 
 def prior_of(blocks: Blocks, layout: Layout, strength: float, ridge: float) -> Prior:
@@ -179,7 +186,7 @@ def _overall_mean(blocks: Blocks, layout: Layout) -> Array:
 def seeded(key: Array, rows: np.ndarray, prior: Prior, layout: Layout, k: int) -> MixtureParams:
     """Components around k rows that k-means++ picks, each half-way between its row and the overall mean."""
     pick_key, seed_key = jax.random.split(key)
-    n_looked_at = min(len(rows), max(_SEEDING_ROWS * k, 1000))
+    n_looked_at = min(len(rows), max(_ROWS_A_SEED * k, 1000))
     pool = rows[np.asarray(jax.random.permutation(pick_key, len(rows))[:n_looked_at])]
     x, observed = jnp.asarray(np.nan_to_num(pool)), jnp.asarray(~np.isnan(pool))
     return _seeded_params(seed_key, x, observed, prior, layout, k)
@@ -206,7 +213,7 @@ def _seeded_params(key: Array, x: Array, observed: Array, prior: Prior, layout: 
 def _seeded_eta(own: Array, overall: Array, columns: Columns) -> Array:
     mean = 0.5 * own + 0.5 * overall[None, :]
     linear, quadratic = np.flatnonzero(columns.is_location), np.flatnonzero(columns.is_quadratic)
-    if len(quadratic):  # real columns: at the row, with the overall variance (1 in standard units)
+    if len(quadratic):  # Real columns start at the row itself, with the overall variance, 1 in standard units.
         mean = mean.at[:, linear].set(own[:, linear])
         mean = mean.at[:, quadratic].set(own[:, linear] ** 2 + 1)
     return columns.natural(mean)
@@ -222,6 +229,7 @@ def _spread_out(key: Array, features: Array, k: int, use: Array) -> Array:
         return jnp.maximum(squares - 2 * features @ features[row] + squares[row], 0)
 
     def pick(nearest, key):
+        # The small number lets a seed be chosen where all rows are alike, and all distances 0.
         row = jax.random.categorical(key, jnp.log(nearest + 1e-12))
         return jnp.minimum(nearest, distances(row)), row
 

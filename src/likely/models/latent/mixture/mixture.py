@@ -28,7 +28,7 @@ from likely.models.latent.mixture.gaussian_block import GaussianBlock
 from likely.objectives.em import EMResult, run_em
 from likely.runtime import by_blocks, float_dtype
 
-_SHORT_RUN = 15  # iterations by which restarts are told apart
+_TRIAL_ITERATIONS = 15  # of each start, by which the best is chosen
 
 
 class Mixture(Model):
@@ -107,7 +107,7 @@ class Mixture(Model):
         step = partial(em_step, layout=layout)
         go = partial(run_em, step, data=(blocks, prior), max_iter=self.max_iter, tol=self.tol)
         starts = [seeded(k, rows, prior, layout, self.n_components) for k in jax.random.split(key, self.n_init)]
-        runs = [go(params, limit=jnp.asarray(_SHORT_RUN)) for params in starts]
+        runs = [go(params, limit=jnp.asarray(_TRIAL_ITERATIONS)) for params in starts]
         best = max(runs, key=lambda run: float(run.objective[run.n_iter - 1]))
         result = go(best.params, limit=jnp.asarray(self.max_iter) - best.n_iter)
         self.history_ = {"objective": [*_trace(best), *_trace(result)]}

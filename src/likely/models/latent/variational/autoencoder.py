@@ -23,6 +23,7 @@ from likely.contract.model import FitRun, Model
 from likely.contract.settings import Count, Fraction, NonNegative, Positive, Sizes
 from likely.contract.trained import Trained
 from likely.models.latent.variational.column_means import StartingPoint, starting_point
+from likely.models.latent.variational.network import layer_sizes
 from likely.nets import (
     MLP,
     ImageDecoder,
@@ -91,7 +92,7 @@ def first_params(
     encoder: MLP | ImageEncoder
     decoder: MLP | ImageDecoder
     if channels:
-        assert image_shape is not None  # checked by the model
+        assert image_shape is not None  # The model has checked it.
         encoder = ImageEncoder(there, image_shape, n_latent, channels=channels, **options)  # type: ignore[arg-type]
         decoder = ImageDecoder(back, n_latent, image_shape, channels=channels, **options)  # type: ignore[arg-type]
     else:
@@ -205,15 +206,14 @@ class Autoencoder(Trained, Model):
         return first_params(key, columns, *self._architecture())
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> AutoencoderParams:
-        _check_sizes("hidden", self.hidden)
-        _check_sizes("channels", self.channels)
+        architecture = self._architecture()
         if len(self.channels):
             check_image(self.schema_, "channels")
         init_key, train_key = jax.random.split(key)
         start = starting_point(rows, self.columns_)
         terms = Terms(**{name: float(getattr(self, name)) for name in Terms._fields})
         result = train(
-            _centred_params(start, init_key, self.columns_, *self._architecture()),
+            _centred_params(start, init_key, self.columns_, *architecture),
             partial(reconstruction_loss, terms=terms, extremes=start.extremes),
             rows,
             config=self._training(),
@@ -227,7 +227,7 @@ class Autoencoder(Trained, Model):
         return result.module
 
     def _architecture(self) -> tuple[Any, ...]:
-        hidden, channels = (tuple(int(size) for size in sizes) for sizes in (self.hidden, self.channels))
+        hidden, channels = layer_sizes("hidden", self.hidden), layer_sizes("channels", self.channels)
         return self.n_components, hidden, channels, self.activation, self.schema_.image_shape
 
     def _encode(self, rows, key):
@@ -253,8 +253,3 @@ def check_image(schema: Schema, option: str) -> None:
             f"`{option}` needs pixels of one kind, binary, count or real, and these are {' and '.join(kinds)}: set "
             f"{option}=()."
         )
-
-
-def _check_sizes(name: str, sizes: Any) -> None:
-    if not all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 1 for n in sizes):
-        raise ValueError(f"`{name}` must hold sizes of layers, whole numbers of at least 1, got {sizes!r}.")

@@ -32,10 +32,12 @@ class StartingPoint(NamedTuple):
 def starting_point(rows: np.ndarray, columns: Columns) -> StartingPoint:
     """The starting point that rows in standard units give."""
     statistics, features, seen = sum_blocks(partial(_totals, columns=columns), rows)
-    # half a row of each outcome keeps what was never seen possible
+    # Half a row of each outcome keeps what was never seen possible.
     mean = jnp.asarray((statistics + 0.5) / (np.asarray(columns.spread(seen)) + 1.0), float_dtype())
     is_real = np.isin(columns.column_of, columns.real_places)
-    location = jnp.where(is_real, 0, columns.natural(mean))[~columns.is_quadratic]  # real means are 0
+    location = jnp.where(is_real, 0, columns.natural(mean))[
+        ~columns.is_quadratic
+    ]  # In standard units the mean of a real column is 0.
     offset = features / np.maximum(spread_locations(columns, seen), 1)
     extremes = np.stack([np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)])
     return StartingPoint(location, jnp.asarray(offset, float_dtype()), jnp.asarray(extremes, float_dtype()))

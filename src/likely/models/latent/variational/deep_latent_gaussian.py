@@ -31,7 +31,8 @@ from likely.nets import MLP, n_locations
 from likely.objectives.elbo import kl_to_standard_normal
 from likely.runtime import float_dtype
 
-FIRST_HOLD = 1.0  # of a ladder before training: a row says where its layers are, whatever comes from above
+# `hold` of a ladder before training (see `Ladder`): a row says where its layers are, whatever comes from above.
+FIRST_HOLD = 1.0
 
 
 class LayeredDecoder(eqx.Module):

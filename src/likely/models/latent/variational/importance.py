@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Key
 from likely.montecarlo.importance import Weighted, resample, weigh
 from likely.objectives.elbo import antithetic_noise, log_importance_weights, refine_answer
 
-_REFINING_SAMPLES = 8
+_REFINING_SAMPLES = 8  # behind the bound that refines an answer: four pairs of opposite noise
 
 
 def answer_of(

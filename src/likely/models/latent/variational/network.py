@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
 from likely.columns import Columns
+from likely.contract.settings import are_sizes
 from likely.models.latent.variational.column_means import StartingPoint
 from likely.models.latent.variational.posteriors import FAMILIES, Diagonal
 from likely.models.latent.variational.priors import MixtureOf, StandardNormal
@@ -26,6 +27,18 @@ from likely.nets import (
     n_locations,
 )
 from likely.runtime import float_dtype
+
+
+def layer_sizes(name: str, sizes: Any) -> tuple[int, ...]:
+    """Hyper-parameter `name` as sizes of layers.
+
+    >>> layer_sizes("hidden", (8, 0))
+    Traceback (most recent call last):
+    ValueError: `hidden` must hold sizes of layers, whole numbers of at least 1, got (8, 0).
+    """
+    if not are_sizes(sizes):
+        raise ValueError(f"`{name}` must hold sizes of layers, whole numbers of at least 1, got {sizes!r}.")
+    return tuple(int(size) for size in sizes)
 
 
 class VAEParams(eqx.Module):
@@ -51,7 +64,7 @@ class VAEParams(eqx.Module):
 
     def recognise(self, x: Float[Array, "n d"], observed: Bool[Array, "n d"] | None) -> Float[Array, "n a"]:
         """What the recognition network answers."""
-        # centred, so that the 0 of an unobserved cell says "as usual"
+        # Centred, so that the 0 of an unobserved cell says "as usual".
         features = encoder_features(self.columns, x, observed, jax.lax.stop_gradient(self.offset))
         shift = None
         if observed is not None and self.holes is not None:

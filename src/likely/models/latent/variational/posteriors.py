@@ -22,7 +22,7 @@ from likely.objectives.elbo import kl_to_standard_normal
 # A q narrower or wider than this is an encoder's answer to a row unlike any it has seen.
 LOG_STD_LIMITS = (-10.0, 5.0)
 N_PLANAR = 4  # maps in a planar flow
-FIRST_U = 0.1  # length of u where the answer is zero
+FIRST_U_LENGTH = 0.1  # where the answer is zero: enough for a gradient, and a q that is still nearly diagonal
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
@@ -85,7 +85,9 @@ class Full(eqx.Module):
         """The q that an answer stands for."""
         below = np.tril(np.ones((k, k), bool), -1)
         place = np.where(below, 2 * k - 1 + np.cumsum(below).reshape(k, k), 0)
-        lower = jnp.where(below[None], answer[:, place], 0)  # by gathering: scattering is slow on a processor
+        # `place` is where in the answer each entry below the diagonal stands, row by row. They are gathered from there,
+        # since scattering into a matrix is slow on a processor.
+        lower = jnp.where(below[None], answer[:, place], 0)
         return cls(answer[:, :k], jnp.clip(answer[:, k : 2 * k], *LOG_STD_LIMITS), lower)
 
     def sample(self, noise: Float[Array, "n s k"]) -> tuple[Float[Array, "n s k"], Float[Array, "n s"]]:
@@ -95,6 +97,7 @@ class Full(eqx.Module):
 
     def log_prob(self, z: Float[Array, "n s k"]) -> Float[Array, "n s"]:
         """Log q(z), of each row's own latents."""
+        # The noise that would have made z: z is unscaled, then I + lower is undone by substitution.
         mixed = (z - self.mean[:, None]) * jnp.exp(-self.log_std)[:, None]
         unit = self.lower + jnp.eye(z.shape[-1], dtype=z.dtype)[None]
         noise = jax.scipy.linalg.solve_triangular(unit, jnp.swapaxes(mixed, 1, 2), lower=True, unit_diagonal=True)
@@ -102,6 +105,7 @@ class Full(eqx.Module):
 
     def kl_to_standard_normal(self, z: Float[Array, "n s k"]) -> Float[Array, " n"]:
         """KL(q || N(0, I))."""
+        # ½ (tr S Sᵀ + |mean|² - k - log det S Sᵀ): I + lower has determinant 1, and adds to the trace alone.
         more = 0.5 * (jnp.exp(2 * self.log_std) * (self.lower**2).sum(axis=-1)).sum(axis=-1)
         return kl_to_standard_normal(self.mean, self.log_std) + more
 
@@ -126,8 +130,8 @@ class LowRank(eqx.Module):
     @classmethod
     def of(cls, answer: Float[Array, "n a"], k: int) -> LowRank:
         """The q that an answer stands for."""
-        # q depends on u uᵀ, so at u = 0 it would have no gradient, and u would stay there
-        u = answer[:, 2 * k :] + FIRST_U / math.sqrt(k)
+        # q depends on u by u uᵀ alone, so at u = 0 it would have no gradient, and u would stay there.
+        u = answer[:, 2 * k :] + FIRST_U_LENGTH / math.sqrt(k)
         return cls(answer[:, :k], jnp.clip(answer[:, k : 2 * k], *LOG_STD_LIMITS), u)
 
     def sample(self, noise: Float[Array, "n s k"]) -> tuple[Float[Array, "n s k"], Float[Array, "n s"]]:
@@ -140,6 +144,7 @@ class LowRank(eqx.Module):
 
     def log_prob(self, z: Float[Array, "n s k"]) -> Float[Array, "n s"]:
         """Log q(z), of each row's own latents."""
+        # (z - mean)ᵀ C⁻¹ (z - mean) = |mixed|² + (vᵀ mixed)², without C or its root.
         v, e = self._scaled()
         mixed = (z - self.mean[:, None]) * jnp.exp(-self.log_std)[:, None]
         along = jnp.einsum("nk,nsk->ns", v, mixed)
@@ -147,6 +152,8 @@ class LowRank(eqx.Module):
 
     def kl_to_standard_normal(self, z: Float[Array, "n s k"]) -> Float[Array, " n"]:
         """KL(q || N(0, I))."""
+        # By Sherman and Morrison C = diag(std²) - e (std · v)(std · v)ᵀ: its trace is less by that of the last term,
+        # and log e is added to its log determinant.
         v, e = self._scaled()
         less = e * ((jnp.exp(self.log_std) * v) ** 2).sum(axis=-1) + jnp.log(e)
         return kl_to_standard_normal(self.mean, self.log_std) - 0.5 * less
@@ -179,7 +186,7 @@ class Planar(eqx.Module):
         """The q that an answer stands for; u = 0 makes a map the identity."""
         n, size = len(answer), N_PLANAR * k
         u, w, b = jnp.split(answer[:, 2 * k :], [size, 2 * size], axis=1)
-        # each map begins with a direction of its own: at w = 0 neither u nor w would have a gradient
+        # Each map begins with a direction of its own: at w = 0 and u = 0 neither would have a gradient.
         first = np.eye(k)[np.arange(N_PLANAR) % k][None]
         w = w.reshape(n, N_PLANAR, k) + jnp.asarray(first, answer.dtype)
         return cls(Diagonal.of(answer, k), u.reshape(n, N_PLANAR, k), w, b)
@@ -211,6 +218,8 @@ def planar_step(
 
     u is moved along w first where wᵀu < 0, to the value elu(wᵀu) > -1.
     """
+    # After the move wᵀu is elu(along) exactly, which is `along` itself where that is positive; the small number is for
+    # w = 0, where there is no direction to move in, and no need to.
     along = (w * u).sum(axis=-1)
     u = u + ((jax.nn.elu(along) - along) / ((w**2).sum(axis=-1) + 1e-12))[:, None] * w
     bend = jnp.tanh(jnp.einsum("nk,nsk->ns", w, z) + b[:, None])

@@ -107,7 +107,8 @@ class VAE(Decoded):
                 "'diagonal', 'full' or 'low_rank', or prior='mixture'."
             )
         self._warn_of_many(self.n_components, "n_components")
-        # every hole through every place of the first convolution would be more weights than all others
+        # Convolutions are not told of holes: a weight from every cell to every place of the first one would be more
+        # weights than all others.
         self.reads_holes_ = bool(np.isnan(rows).any()) and not len(self.channels)
         init_key, train_key = jax.random.split(key)
         module = self._start(self._build(), rows, init_key)

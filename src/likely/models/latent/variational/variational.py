@@ -26,7 +26,7 @@ from likely.contract.settings import Count, NonNegative, Positive, Whole
 from likely.contract.trained import EarlyStopped, GradientTrained
 from likely.models.latent.variational.column_means import starting_point
 from likely.models.latent.variational.importance import codes, decoded, draw, draw_new, weigh_rows
-from likely.models.latent.variational.network import VAEParams, centred_module
+from likely.models.latent.variational.network import VAEParams, centred_module, layer_sizes
 from likely.nets.mlp import Activation
 from likely.objectives.elbo import elbo_loss, negative_elbo
 from likely.objectives.importance_weighted import importance_loss, negative_importance_bound
@@ -90,10 +90,7 @@ class Variational(EarlyStopped, GradientTrained, Model):
 
     def _sizes(self, name: str) -> tuple[int, ...]:
         """Hyper-parameter `name` as sizes of layers."""
-        sizes = getattr(self, name)
-        if not all(isinstance(size, int | np.integer) and size >= 1 for size in sizes):
-            raise ValueError(f"`{name}` must hold sizes of layers, whole numbers of at least 1, got {sizes!r}.")
-        return tuple(int(size) for size in sizes)
+        return layer_sizes(name, getattr(self, name))
 
     def _warn_of_many(self, n_latent: int, name: str) -> None:
         n_columns = self.columns_.n_columns
@@ -152,23 +149,13 @@ class Decoded(Variational):
         return self.params_
 
     def _evidence(self, rows, key):
-        weighted = by_blocks(lambda x, observed: self._weigh(key, x, observed)[0][:2], rows)
-        method = f"importance sampling from q(z | x), {self.n_importance} samples"
-        replicates = weighted[1] if self.n_importance > 1 else None
-        return Evidence.lower_bound(weighted[0], replicates, method=method)
+        return importance_evidence(partial(self._weigh, key), rows, self.n_importance)
 
     def _sample(self, key, n):
-        return draws_of(lambda block_key, part: draw_new(block_key, self.params_, len(part)), 1, key, n)[:, 0]
+        return new_rows(draw_new, self.params_, key, n)
 
     def _condition(self, rows, key):
-        weighted, answer = by_blocks(lambda x, observed: self._weigh(key, x, observed, conditional=True), rows)
-
-        def sample_block(draw_key, part):
-            own = (jnp.asarray(a[part]) for a in (weighted.log_weights, answer))
-            return draw(draw_key, key, self.params_, *own)
-
-        method = f"importance resampling of {self.n_importance} latents"
-        return ConditionalParts(weighted.average, partial(draws_of, sample_block, len(rows)), method)
+        return importance_conditional(partial(self._weigh, key), draw, self.params_, key, rows, self.n_importance)
 
     def _encode(self, rows, key):
         return by_blocks(lambda x, observed: codes(key, self.params_, x, observed, self.n_refine), rows)
@@ -186,6 +173,40 @@ class Decoded(Variational):
             "conditional": conditional,
         }
         return weigh_rows(key, self.params_, x, observed, **options)
+
+
+def importance_evidence(weigh: Callable[..., Any], rows: np.ndarray, n_importance: int) -> Evidence:
+    """The importance-weighted bound of rows; `weigh(x, observed)` gives a block's samples, weighed, and their q."""
+    values, replicates = by_blocks(lambda x, observed: weigh(x, observed)[0][:2], rows)
+    method = f"importance sampling from q(z | x), {n_importance} samples"
+    return Evidence.lower_bound(values, replicates if n_importance > 1 else None, method=method)
+
+
+def importance_conditional(
+    weigh: Callable[..., Any],
+    draw: Callable[..., Any],
+    module: Any,
+    key: jax.Array,
+    rows: np.ndarray,
+    n_importance: int,
+) -> ConditionalParts:
+    """The conditional of rows by weighed samples of their latents.
+
+    `draw(draw_key, key, module, log_weights, q)` makes rows of the weights and the q of some; `key` is the one that the
+    samples were drawn with, so that only their weights need be kept.
+    """
+    weighted, q = by_blocks(lambda x, observed: weigh(x, observed, conditional=True), rows)
+
+    def sample_block(draw_key: jax.Array, part: np.ndarray) -> Array:
+        return draw(draw_key, key, module, *(jnp.asarray(array[part]) for array in (weighted.log_weights, q)))
+
+    method = f"importance resampling of {n_importance} latents"
+    return ConditionalParts(weighted.average, partial(draws_of, sample_block, len(rows)), method)
+
+
+def new_rows(draw_new: Callable[[jax.Array, Any, int], Array], module: Any, key: jax.Array, n: int) -> np.ndarray:
+    """n rows of a model by `draw_new(key, module, n)`, in blocks of one shape."""
+    return draws_of(lambda block_key, part: draw_new(block_key, module, len(part)), 1, key, n)[:, 0]
 
 
 def draws_of(sample_block: Callable[..., Any], n_rows: int, key: Any, n: int) -> np.ndarray:

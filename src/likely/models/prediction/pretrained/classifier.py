@@ -17,13 +17,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.base import ClassifierMixin, TransformerMixin
 from sklearn.utils import TransformerTags
-from sklearn.utils.validation import check_is_fitted
 
-from likely.columns import Columns
-from likely.contract.estimator import Arrays
-from likely.contract.labels import UNKNOWN, known_codes, read_labels
+from likely.columns import Columns, Scaling
+from likely.contract.estimator import Arrays, FitRun
+from likely.contract.first_look import between, epochs_for
+from likely.contract.labels import UNKNOWN
+from likely.contract.predictor import Predictor
+from likely.contract.scikit_learn import TransformerMixin
 from likely.contract.settings import (
     Count,
     Decay,
@@ -32,25 +33,23 @@ from likely.contract.settings import (
     Positive,
     Share,
     Sizes,
-    Unchecked,
     one_of,
-    seed_of,
 )
-from likely.contract.table_estimator import TableEstimator
 from likely.contract.trained import Trained
 from likely.models.energy.harmonium.rbm import moments
-from likely.models.prediction.pretrained.finetuning import cross_entropy, validation_loss, with_labels
-from likely.models.prediction.pretrained.inputs import Table, columns_of
+from likely.models.prediction.pretrained.finetuning import cross_entropy, validation_loss
+from likely.models.prediction.pretrained.inputs import check_probabilities, columns_of
 from likely.models.prediction.pretrained.network import Encoder, Network, first_encoder, first_top
 from likely.models.prediction.pretrained.pretraining import KINDS, Recipe, Stack, check_layers, encode, learn_layers
 from likely.runtime import by_blocks
+from likely.schema import Schema
 from likely.training import train
 from likely.training.optimisers import Optimizer, Schedule
 
 _STREAMS = ("start", "split", "train")  # of randomness; the layers' pretraining has the seed's own
 
 
-class PretrainedClassifier(ClassifierMixin, TransformerMixin, Trained, TableEstimator):
+class PretrainedClassifier(TransformerMixin, Trained, Predictor):
     """Sigmoid layers pretrained without labels, a softmax on top, all fine-tuned with the labels that there are.
 
     Parameters
@@ -109,74 +108,66 @@ class PretrainedClassifier(ClassifierMixin, TransformerMixin, Trained, TableEsti
     patience: Count | None = None
     validation_fraction: Share = 0.1
     as_probabilities: bool = False
-    schema: Unchecked = None
+    schema: Schema | None = None
+
+    _resumable = True
+    _target_kind = "class"
+    _uses_unlabelled = True
+    _minus_is_unknown = True
+    _method = "softmax of the network"
+
+    @classmethod
+    def _suited(cls, n_rows, n_columns, kinds):
+        sizes = {"layers": (between(16, n_columns, 200),), "n_epochs": epochs_for(100_000, n_rows)}
+        return sizes | {"n_pretraining_epochs": epochs_for(50_000, n_rows), "batch_size": 50, "patience": 10}
 
     # -------------------------------------------------------------------------- learning
-    def fit(self, X: Any, y: Any, *, valid: Any = None) -> PretrainedClassifier:
-        """Pretrain on all rows, then learn the labels of those that have one.
-
-        Parameters
-        ----------
-        X : (n_rows, n_columns) array or data frame of any columns; NaN/None cells are unobserved.
-        y : (n_rows,) classes, numbers or strings; -1, NaN or None for rows without label. (Labels that are -1 and 1,
-            and no others, are two classes.)
-        valid : (X, y) of further rows: the epoch with the best cross-entropy on them is kept.
-        """
-        self._validate_params()
-        sizes, recipe, config = check_layers(self.layers, least=0), self._recipe(), self._training(patience=None)
-        X = self._checked(X, reset=True)
-        classes, codes = read_labels(y, len(X), whose=type(self).__name__)
-        table, rows = self._new_table(X, sizes)
-        self.seed_, self.n_features_in_ = seed_of(self.random_state), table.schema.n_columns
-        self.schema_, self.scaling_ = table.schema, table.scaling
-        self.labels_, self.label_type_ = classes.tolist(), classes.dtype.str
-        taught, others = self._divide(rows, codes, valid)
-        network = Network(encoder := self._start(rows, table.columns, sizes, recipe), first_top(encoder, len(classes)))
-        if others is not None:
-            config = self._training()
-        result = train(
-            network,
-            partial(cross_entropy, dropout=float(self.dropout), input_dropout=float(self.input_dropout)),
-            taught,
-            config=config,
-            key=self._own_key("train"),
-            validate=None if others is None else validation_loss,
-            valid_rows=others,
-            label="fine-tuning",
-        )
-        self.history_, self.params_ = result.history, result.module
-        return self
-
-    def _new_table(self, X: Any, sizes: tuple[int, ...]) -> tuple[Table, np.ndarray]:
-        stack = self.pretrain
+    def _check(self) -> None:
+        sizes, stack = check_layers(self.layers, least=0), self.pretrain
+        self._recipe()
+        self._training()
         if not isinstance(stack, Stack):
-            return Table.of(X, self.schema, self.as_probabilities)
+            return
         if sizes != stack.layers:
             raise ValueError(f"`layers` must be those of the stack, {stack.layers}, got {sizes}.")
         if self.as_probabilities != stack.table.as_probabilities:
             raise ValueError(f"`as_probabilities` must be the stack's, {stack.table.as_probabilities}.")
-        return stack.table, stack.table.rows(X)
 
-    def _divide(self, rows: np.ndarray, codes: np.ndarray, valid: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    def _fit(self, rows: np.ndarray, targets: np.ndarray, key: jax.Array, run: FitRun) -> Network:
+        sizes = check_layers(self.layers, least=0)
+        taught, others = self._divide(rows, targets, run.valid)
+        encoder = self._start(rows, self.columns_, sizes, self._recipe())
+        result = train(
+            Network(encoder, first_top(encoder, len(self.classes_))),
+            partial(cross_entropy, dropout=float(self.dropout), input_dropout=float(self.input_dropout)),
+            taught,
+            config=self._training(patience=None if others is None else self.patience),
+            key=self._own_key("train"),
+            validate=None if others is None else validation_loss,
+            valid_rows=others,
+            checkpoint=run.checkpoint,
+            resume=run.resume,
+            label="fine-tuning",
+        )
+        self.history_ = result.history
+        return result.module
+
+    def _divide(self, rows: np.ndarray, targets: np.ndarray, valid: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Labelled rows to learn from, and those to validate by, if any; the label is the last column of both."""
-        own = codes != UNKNOWN
+        labelled = ~np.isnan(targets[:, 0])
         if valid is not None:
-            return with_labels(rows[own], codes[own]), self._validation_rows(valid)
+            return np.hstack([rows[labelled], targets[labelled]]), np.hstack(valid)
         if self.patience is None:
-            return with_labels(rows[own], codes[own]), None
+            return np.hstack([rows[labelled], targets[labelled]]), None
+        codes = np.where(labelled, targets[:, 0], UNKNOWN).astype(int)
         held = _held_out(codes, self.validation_fraction, self._own_key("split"))
         if not held.any():
             raise ValueError(
                 f"`validation_fraction` {self.validation_fraction} of each class's labelled rows is less than one row: "
                 "raise it, give `valid` rows to fit, or set patience=None."
             )
-        return with_labels(rows[own & ~held], codes[own & ~held]), with_labels(rows[held], codes[held])
-
-    def _validation_rows(self, valid: Any) -> np.ndarray:
-        if not isinstance(valid, tuple | list) or len(valid) != 2:
-            raise ValueError("`valid` must be a pair (X, y) of rows and their labels.")
-        X = self._checked(valid[0], reset=False)
-        return with_labels(self._table.rows(X), known_codes(valid[1], len(X), self.classes_, whose="`valid`"))
+        own = labelled & ~held
+        return np.hstack([rows[own], targets[own]]), np.hstack([rows[held], targets[held]])
 
     def _start(self, rows: np.ndarray, columns: Columns, sizes: tuple[int, ...], recipe: Recipe) -> Encoder:
         """The layers that fine-tuning starts from."""
@@ -200,23 +191,14 @@ class PretrainedClassifier(ClassifierMixin, TransformerMixin, Trained, TableEsti
         )
 
     # ----------------------------------------------------------------------------- using
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """(n_rows, n_classes) log P(class | x); NaN cells of X are read as their column's mean."""
-        logits = by_blocks(lambda x, observed: _logits(self.params_, x, observed), self._rows(X))
+    def _log_proba(self, rows: np.ndarray, key: jax.Array) -> np.ndarray:
+        """NaN cells are read as their column's mean."""
+        logits = by_blocks(lambda x, observed: _logits(self.params_, x, observed), rows)
         return log_softmax(np.asarray(logits, np.float64), axis=1)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """(n_rows, n_classes) P(class | x), in the order of `classes_`."""
-        return np.exp(self.predict_log_proba(X))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """(n_rows,) the most probable class."""
-        chosen = np.argmax(self.predict_log_proba(X), axis=1)  # first, as it finds out whether there was a fit
-        return self.classes_[chosen]
 
     def transform(self, X: Any) -> np.ndarray:
         """(n_rows, units) the highest layer's probabilities: the features that the softmax reads."""
-        rows = self._rows(X)
+        rows = self._inputs(X)
         return encode(self.params_.encoder, rows)
 
     def _to_file(self) -> tuple[Arrays, dict[str, Any]]:
@@ -225,26 +207,24 @@ class PretrainedClassifier(ClassifierMixin, TransformerMixin, Trained, TableEsti
         written.pretrain = written.pretrain if isinstance(written.pretrain, bool) else True
         return super(PretrainedClassifier, written)._to_file()
 
-    @property
-    def classes_(self) -> np.ndarray:
-        """The classes, in order."""
-        if "labels_" not in vars(self):
-            raise AttributeError("classes_ are known after fit.")
-        return np.array(self.labels_, dtype=self.label_type_)
-
     # -------------------------------------------------------------------------- plumbing
     def _init(self, key: jax.Array, columns: Columns) -> Network:
-        """A network of the right shapes, for `likely.load`."""
-        encoder = first_encoder(key, columns_of(self.schema_, self.as_probabilities), tuple(self.layers))
-        return Network(encoder, first_top(encoder, len(self.labels_)))
+        encoder = first_encoder(key, columns, tuple(self.layers))
+        return Network(encoder, first_top(encoder, len(self.classes_)))
 
-    @property
-    def _table(self) -> Table:
-        return Table(self.schema_, self.scaling_, self.as_probabilities)
+    def _given_schema(self, X: Any) -> Schema:
+        return self.pretrain.table.schema if isinstance(self.pretrain, Stack) else super()._given_schema(X)
 
-    def _rows(self, X: Any) -> Any:
-        check_is_fitted(self, "params_")
-        return self._table.rows(self._checked(X, reset=False))
+    def _columns(self) -> Columns:
+        return columns_of(self.schema_, self.as_probabilities)
+
+    def _units(self, encoded: np.ndarray) -> Scaling:
+        return self.pretrain.table.scaling if isinstance(self.pretrain, Stack) else super()._units(encoded)
+
+    def _standard(self, encoded: np.ndarray) -> np.ndarray:
+        if self.as_probabilities:
+            check_probabilities(self.schema_, encoded)
+        return super()._standard(encoded)
 
     def _own_key(self, stream: str) -> jax.Array:
         # apart from the keys of the layers, which are numbered from 0
@@ -252,7 +232,6 @@ class PretrainedClassifier(ClassifierMixin, TransformerMixin, Trained, TableEsti
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
         tags.transformer_tags = TransformerTags(preserves_dtype=[])
         return tags
 

@@ -54,7 +54,7 @@ class Table:
 
     def _in_units(self, encoded: np.ndarray) -> np.ndarray:
         if self.as_probabilities:
-            _check_probabilities(self.schema, encoded)
+            check_probabilities(self.schema, encoded)
         return self.scaling.apply(encoded, float_dtype())
 
 
@@ -84,7 +84,8 @@ def _check_columns(schema: Schema, encoded: np.ndarray) -> None:
         raise SchemaError(f"column {name!r} has no observed cell, so nothing can be learned of it: drop it.")
 
 
-def _check_probabilities(schema: Schema, encoded: np.ndarray) -> None:
+def check_probabilities(schema: Schema, encoded: np.ndarray) -> None:
+    """Refuse real cells that are no probabilities."""
     places = np.flatnonzero([kind == "real" for kind in schema.kinds])
     if not len(places):
         return

@@ -15,8 +15,8 @@ import jax
 import numpy as np
 
 from likely.columns import Columns
-from likely.contract.model import FitRun
-from likely.contract.settings import seed_of
+from likely.contract.model import InStandardUnits
+from likely.contract.settings import are_sizes, seed_of
 from likely.models.energy.harmonium.rbm import RBM, moments
 from likely.models.prediction.pretrained.denoising import denoising_loss, first_autoencoder
 from likely.models.prediction.pretrained.inputs import Table
@@ -197,8 +197,7 @@ def encode(encoder: Encoder, rows: np.ndarray) -> np.ndarray:
 
 def check_layers(layers: Any, *, least: int) -> tuple[int, ...]:
     """Sizes of layers as a tuple; anything else raises."""
-    sound = isinstance(layers, tuple | list) and len(layers) >= least
-    if not sound or not all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 1 for n in layers):
+    if not isinstance(layers, tuple | list) or len(layers) < least or not are_sizes(layers):
         many = "one hidden layer or more" if least else "the hidden layers"
         raise ValueError(f"`layers` must hold the sizes of {many}, whole numbers of at least 1, got {layers!r}.")
     return tuple(int(n) for n in layers)
@@ -210,8 +209,8 @@ def _learn_machine(
     """A layer that reads features as they are: the way up through an RBM."""
     names = ("n_epochs", "batch_size", "learning_rate", "weight_decay", "sparsity_target", "sparsity_strength")
     machine = RBM(size, objective="cd", n_chains=1, **{name: getattr(recipe, name) for name in names})
-    machine.columns_ = columns  # probabilities are no binary cells, which is why it is not given them by `fit`
-    params = machine._fit(rows, key, FitRun())
+    # Probabilities are no binary cells, which is why they are not given to it by `fit`.
+    params = InStandardUnits(machine).fit(rows, columns, key)
     return Layer(params.weights[~columns.is_quadratic], params.hidden_bias), machine.history_
 
 

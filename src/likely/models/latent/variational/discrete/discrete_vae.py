@@ -16,11 +16,9 @@ from typing import Annotated, Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from likely.columns import Columns
-from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
 from likely.contract.first_look import between, epochs_for
 from likely.contract.model import FitRun
@@ -30,7 +28,7 @@ from likely.gradients.distributions import Discrete, Family
 from likely.gradients.relaxed import check_temperature
 from likely.models.latent.variational.column_means import starting_point
 from likely.models.latent.variational.discrete.network import (
-    MOST_BITS,
+    MAX_EXACT_BITS,
     Design,
     DiscreteAutoencoder,
     codes,
@@ -41,12 +39,18 @@ from likely.models.latent.variational.discrete.network import (
     log_prob,
     weigh_rows,
 )
-from likely.models.latent.variational.variational import Variational, draws_of
+from likely.models.latent.variational.variational import (
+    Variational,
+    importance_conditional,
+    importance_evidence,
+    new_rows,
+)
 from likely.objectives.discrete_elbo import discrete_elbo_loss, negative_discrete_elbo
 from likely.runtime import by_blocks, float_dtype
 from likely.training import train
 
-MOST_ENUMERATED = 8  # bits: a training step passes 2^bits latents a row through the decoder
+MAX_ENUMERATED_BITS = 8  # A training step passes 2^bits latents a row through the decoder.
+# Estimators that are made for discrete latents, or for any.
 SUITED = tuple(name for name, make in ESTIMATORS.items() if any(kind in (Discrete, Family) for kind in make().families))
 WITH_TEMPERATURE = ("gumbel_softmax", "rebar", "straight_through_gumbel")
 
@@ -172,9 +176,9 @@ class DiscreteVAE(Variational):
                 f"`n_samples` must be at least {estimator.fewest} for estimator {name!r}, which compares a draw with "
                 f"the others, got {self.n_samples}: raise it, or choose another estimator."
             )
-        if name == "enumeration" and self.n_latent_bits_ > MOST_ENUMERATED:
+        if name == "enumeration" and self.n_latent_bits_ > MAX_ENUMERATED_BITS:
             raise ValueError(
-                f"estimator 'enumeration' sums over all latents at every step, and takes at most {MOST_ENUMERATED} "
+                f"estimator 'enumeration' sums over all latents at every step, and takes at most {MAX_ENUMERATED_BITS} "
                 f"bits, got {self.n_latent_bits_:g}: lower `n_components`, or choose 'score_leave_one_out'."
             )
         return estimator
@@ -201,24 +205,16 @@ class DiscreteVAE(Variational):
 
     # ------------------------------------------------------------------ answers
     def _evidence(self, rows, key):
-        if self.n_latent_bits_ <= MOST_BITS:
+        if self.n_latent_bits_ <= MAX_EXACT_BITS:
             values = by_blocks(lambda x, observed: log_prob(self.params_, x, observed), rows)
             return Evidence.exact(values, method=f"sum over 2^{self.n_latent_bits_:.3g} configurations of the latents")
-        weighted = by_blocks(lambda x, observed: self._weigh(key, x, observed)[0][:2], rows)
-        method = f"importance sampling from q(z | x), {self.n_importance} samples"
-        return Evidence.lower_bound(weighted[0], weighted[1] if self.n_importance > 1 else None, method=method)
+        return importance_evidence(partial(self._weigh, key), rows, self.n_importance)
 
     def _sample(self, key, n):
-        return draws_of(lambda block_key, part: draw_new(block_key, self.params_, len(part)), 1, key, n)[:, 0]
+        return new_rows(draw_new, self.params_, key, n)
 
     def _condition(self, rows, key):
-        weighted, logits = by_blocks(lambda x, observed: self._weigh(key, x, observed, conditional=True), rows)
-
-        def sample_block(draw_key, part):
-            return draw(draw_key, key, self.params_, *(jnp.asarray(a[part]) for a in (weighted.log_weights, logits)))
-
-        method = f"importance resampling of {self.n_importance} latents"
-        return ConditionalParts(weighted.average, partial(draws_of, sample_block, len(rows)), method)
+        return importance_conditional(partial(self._weigh, key), draw, self.params_, key, rows, self.n_importance)
 
     def _encode(self, rows, key):
         return by_blocks(lambda x, observed: codes(self.params_, x, observed), rows)

@@ -25,8 +25,9 @@ from likely.nets import MLP, encoder_features, location_mean, location_natural, 
 from likely.objectives.discrete_elbo import draws_of_noise, log_weights
 from likely.runtime import BLOCK_ROWS, float_dtype
 
-MOST_BITS = 16  # of latents, up to which the evidence is summed exactly
-_CELLS_AT_ONCE = 1 << 22  # of rows × configurations × columns, where real columns forbid a matrix product
+MAX_EXACT_BITS = 16  # of latents, up to which the evidence is summed over all their values
+# Real columns forbid a matrix product, and take a cell for each row, configuration and column: so many in one go.
+_CELLS_AT_ONCE = 1 << 22
 
 
 class DiscreteAutoencoder(eqx.Module):
@@ -93,7 +94,7 @@ class DiscreteAutoencoder(eqx.Module):
 
     def lower_logits(self, upper: Array) -> Array:
         """Logits of the lower units given the upper ones."""
-        assert self.upper is not None  # for the type checker
+        assert self.upper is not None  # The type checker cannot know.
         out = self.upper(_flat(upper, self.prior.ndim))
         return out.reshape(*out.shape[:-1], self.n_lower, *self.prior.shape[1:])
 
@@ -170,7 +171,7 @@ def _log_density_table(module: DiscreteAutoencoder, x: Array, observed: Array | 
     columns, location = module.columns, module.location(z)
     if len(columns.real_places) == 0:
         return columns.log_density_table(x, observed, location_natural(columns, location, module.log_scale))
-    # natural parameters of a Gaussian lose the digits of float32 when its scale is small
+    # The natural parameters of a Gaussian lose the digits of float32 when its scale is small.
     seen = None if observed is None else observed[:, None]
     return log_density_at(columns, x[:, None], seen, location[None], module.log_scale)
 

@@ -84,7 +84,7 @@ def label_probabilities(module: LabelledParams, x: Array, observed: Array | None
 
 @eqx.filter_jit
 def weigh_labels(key: Array, module: LabelledParams, x: Array, observed: Array | None, **options: Any) -> Any:
-    """As `vae_inference.weighed`, summed over labels, and the parts for draws.
+    """As `variational.importance.weighed`, summed over labels, and the parts for draws.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def weigh_labels(key: Array, module: LabelledParams, x: Array, observed: Array |
     joint = log_prior[:, None] + weighted.log_mean
     share = jax.nn.softmax(joint, axis=0)
     total = jax.nn.logsumexp(joint, axis=0)
-    # to first order in the weights, as each label's own replicates are
+    # A replicate of the sum is the sum of the labels' own, to first order in the weights, as these are themselves.
     around = weighted.replicates - weighted.log_mean[..., None]
     replicates = total[:, None] + jnp.einsum("yn,ynr->nr", share, around)
     average = jax.tree.map(lambda a: jnp.einsum("yn,ynd->nd", share, a), weighted.average)

@@ -20,8 +20,8 @@ from jaxtyping import Float
 from sklearn.utils.validation import check_is_fitted
 
 from likely.contract.conditional import ConditionalParts
-from likely.contract.evidence import Evidence
-from likely.contract.labels import UNKNOWN, read_labels
+from likely.contract.evidence import Evidence, fingerprint
+from likely.contract.labels import UNKNOWN, known_codes, read_labels
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, NonNegative, Sizes, Whole
 from likely.models.latent.variational.network import Design, built, first_module
@@ -86,6 +86,23 @@ class SemiSupervisedVAE(Variational):
         """q(y | x) of each class, in the order of `classes_`; of what is observed where a row has NaN."""
         _, rows = self._rows(X)
         return by_blocks(lambda x, observed: label_probabilities(self.params_, x, observed), rows)
+
+    def predict_log_proba(self, X: Any) -> Float[np.ndarray, "n K"]:
+        """Log q(y | x) of each class."""
+        with np.errstate(divide="ignore"):  # a probability may round to 0
+            return np.log(np.asarray(self.predict_proba(X), np.float64))
+
+    def label_evidence(self, X: Any, y: Any) -> Evidence:
+        """Log q(y | x) of each row, typed, as `likely.Predictor.evidence` has it; `evidence` is that of x."""
+        encoded, _ = self._rows(X)
+        classes = np.array(self.classes_)
+        codes = known_codes(y, len(encoded), classes, whose="`y`")
+        return Evidence.exact(
+            self.predict_log_proba(X)[np.arange(len(codes)), codes],
+            method="recognition network q(y | x)",
+            measure="conditional counting (y | x)",
+            fingerprint=f"{fingerprint(np.column_stack([encoded, codes]))} y in {self.classes_}",
+        )
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row."""

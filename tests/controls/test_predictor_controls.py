@@ -1,0 +1,51 @@
+"""Predictors with a bug planted, which the checks of prediction must catch."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.models.prediction import joint_checks
+from tests.models.prediction.joint_checks import bits, check_bayes, check_gaussian, holes, reals
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return joint_checks.fitted(0)
+
+
+def test_the_joint_density_in_place_of_the_conditional_is_caught(fitted):
+    def evidence(model, X, y):
+        found = model.evidence(X, y)
+        return replace(found, values=model.joint_.score_samples(np.column_stack([X, y])))
+
+    with pytest.raises(AssertionError):
+        check_gaussian(evidence, fitted["number"], *reals(1))
+
+
+def test_a_forgotten_change_of_units_is_caught(fitted):
+    def evidence(model, X, y):
+        found = model.evidence(X, y)
+        return replace(found, values=found.values + np.log(model.target_.scaling.scale[0]))
+
+    with pytest.raises(AssertionError):
+        check_gaussian(evidence, fitted["number"], *reals(1))
+
+
+def test_holes_filled_with_means_are_caught(fitted):
+    rows = holes(1, bits(1)[0])
+
+    def predict_proba(model, X):
+        return model.predict_proba(np.where(np.isnan(X), np.rint(np.nanmean(X, axis=0)), X))
+
+    with pytest.raises(AssertionError):
+        check_bayes(predict_proba, fitted["class"], rows)
+
+
+def test_a_likelihood_without_the_prior_is_caught(fitted):
+    def predict_proba(model, X):
+        shares = model.predict_proba(X) / model.predict_proba(np.full((1, 4), np.nan))
+        return shares / shares.sum(axis=1, keepdims=True)
+
+    with pytest.raises(AssertionError):
+        check_bayes(predict_proba, fitted["class"], bits(1)[0])
