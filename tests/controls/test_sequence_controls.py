@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from likely.models.language.pairs.seq2seq_network import seq2seq_losses
-from likely.nets import memory as memories
 from likely.nets.memory import Heads, address, read, write
 from likely.nets.tree import balanced
 from tests.models.language.pairs.sequence_checks import (
@@ -25,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("x64")
 
 def test_a_shift_to_the_other_side_is_caught(monkeypatch):
     memory, before, raw = some_heads(0)
-    monkeypatch.setattr(memories, "SHIFTS", (1, 0, -1))
+    monkeypatch.setattr("likely.nets.memory.SHIFTS", (1, 0, -1))
     with pytest.raises(AssertionError, match="not the address"):
         check_address(jax.jit(lambda *given: address(*given)), Heads.of(jnp.asarray(raw)), memory, before)
 

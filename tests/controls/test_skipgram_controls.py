@@ -81,7 +81,7 @@ def test_an_alias_table_that_is_off_by_one_is_caught():
 
 def test_threads_that_are_not_kept_in_order_are_caught(global_random_seed, monkeypatch):
     """Chunks that are learned from as they come; here in an order that the number of threads decides."""
-    monkeypatch.setattr("likely.models.language.embeddings.noise_contrast._CHUNK", 8)
+    monkeypatch.setattr("likely.models.language.embeddings.noise_contrast._WORDS_A_TASK", 8)
     monkeypatch.setattr(
         "likely.models.language.embeddings.noise_contrast.Threads.__call__",
         lambda threads, function, items: [function(item) for item in list(items)[:: 1 if threads.n == 1 else -1]],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,13 +39,7 @@ def compare(
       likely compare table.csv --target income
       likely compare wikitext2
     """
-    from likely.storage import registry
-
-    names = [name.strip() for name in models.split(",") if name.strip()]
-    for name in names:
-        registry.find(name)
-    if models and not names:
-        raise ValueError("--models needs names with commas between, such as mixture,rbm.")
+    names = _names(models)
     page = None if no_report else report
     if page is not None:
         _check_folder(page)
@@ -57,19 +51,36 @@ def compare(
     if json:
         print_json(board.to_dict() | {"report": None if page is None else str(page)})
     else:
-        from rich.console import Console
-
-        from likely.leaderboard.rendering import WIDTH, as_rich
-
-        console = Console()
-        if not console.is_terminal:
-            console = Console(width=WIDTH)
-        console.print(as_rich(board, console.width))
+        _show(board)
         if page is not None:
             typer.echo(f"Report: {page.resolve()}")
     if board.best is None:
         note("likely: no model could be ranked.")
         raise typer.Exit(1)
+
+
+def _names(models: str) -> list[str]:
+    """The models that are named, each of them known; none means all."""
+    from likely.storage import registry
+
+    names = [name.strip() for name in models.split(",") if name.strip()]
+    if models and not names:
+        raise ValueError("--models needs names with commas between, such as mixture,rbm.")
+    for name in names:
+        registry.find(name)
+    return names
+
+
+def _show(board: Any) -> None:
+    """The table, as wide as the terminal; in a pipe of a fixed width."""
+    from rich.console import Console
+
+    from likely.leaderboard.rendering import WIDTH, as_rich
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
+    console.print(as_rich(board, console.width))
 
 
 def _check_folder(target: Path) -> None:

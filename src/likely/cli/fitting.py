@@ -46,7 +46,6 @@ def fit(
       likely fit semisupervisedvae table.csv --target income
       likely fit jointpredictor table.csv --target income
     """
-    from likely.contract.estimator import check_settings
     from likely.storage import registry
 
     entry = registry.find(model)
@@ -54,7 +53,7 @@ def fit(
     settings = settings if order is None else [*settings, f"order={order}"]
     if target is not None and entry.learns_from != "labels":
         raise ValueError(f"{entry.name} learns without labels: leave out --target, and the column is like the others.")
-    if entry.family == "language":
+    if entry.learns_from == "text":
         from likely.cli.text import fit_text
 
         if kind or checkpoint is not None or resume:
@@ -63,37 +62,37 @@ def fit(
         return
     check_output(out, force)
     _check_checkpoint(checkpoint, resume, force)
-    unfitted = _build(entry.class_name, settings, seed)
+    unfitted = _build(entry.class_name, settings, seed, checkpoint)
+    dataset = load_table(data, kind, entry.class_name)
     if entry.learns_from == "labels":
         from likely.cli.prediction import fit_target
 
-        check_settings(unfitted, checkpoint)
-        table = load_table(data, kind, entry.class_name)
-        fit_target(unfitted, table, target, out, json, **_resumption(checkpoint, resume))
-        return
-    check_settings(unfitted, checkpoint)
-    dataset = load_table(data, kind, entry.class_name)
-    unfitted.set_params(schema=dataset.schema)
+        fit_target(unfitted, dataset, target, out, json, **_resumption(checkpoint, resume))
+    else:
+        _fit_rows(unfitted, dataset, out, json, **_resumption(checkpoint, resume))
+
+
+def _fit_rows(model: Any, dataset: Any, out: Path, json: bool, **resumption: Any) -> None:
+    """Fit on the training rows, save, and print the evidence of the test rows."""
+    model.set_params(schema=dataset.schema)
     start = time.perf_counter()
-    fitted = unfitted.fit(dataset.train, valid=dataset.valid, **_resumption(checkpoint, resume))
-    seconds = time.perf_counter() - start
+    fitted = model.fit(dataset.train, valid=dataset.valid, **resumption)
+    seconds, name = time.perf_counter() - start, type(model).__name__
     fitted.save(out)
     evidence = fitted.evidence(dataset.test)
     if json:
         from likely.cli.fitted_models import evidence_summary
 
-        summary = {"model": entry.class_name, "out": str(out), "fit_seconds": seconds}
+        summary = {"model": name, "out": str(out), "fit_seconds": seconds}
         print_json(summary | {"n_parameters": fitted.n_parameters_, "test": evidence_summary(evidence)})
-    else:
-        from likely.leaderboard.wording import seconds as spoken
+        return
+    from likely.leaderboard.wording import seconds as spoken
 
-        typer.echo(
-            f"{entry.class_name}: {fitted.n_parameters_:,} parameters, fitted in {spoken(seconds)}, saved as {out}"
-        )
-        typer.echo(f"test rows: {evidence}")
+    typer.echo(f"{name}: {fitted.n_parameters_:,} parameters, fitted in {spoken(seconds)}, saved as {out}")
+    typer.echo(f"test rows: {evidence}")
 
 
-def _build(class_name: str, settings: list[str], seed: int) -> Any:
+def _build(class_name: str, settings: list[str], seed: int, checkpoint: Path | None = None) -> Any:
     """The model with its hyper-parameters, checked before any data are read."""
     from likely.contract.estimator import check_settings
     from likely.contract.settings import settings_of
@@ -102,7 +101,7 @@ def _build(class_name: str, settings: list[str], seed: int) -> Any:
     model_class = registry.model_class(class_name)
     known = [name for name in sorted(settings_of(model_class)) if name not in ("schema", "random_state")]
     model = model_class(**parse_settings(settings, known, class_name), random_state=seed)
-    check_settings(model)
+    check_settings(model, checkpoint)
     return model
 
 

@@ -24,7 +24,7 @@ def load_text_data(data: str, model: str) -> Any:
     """A text data set by name, or a file of any name but that of a table."""
     from likely.datasets import TextDataset, load, names
     from likely.datasets.formats.user_files import format_of
-    from likely.datasets.named.wikitext import load_text
+    from likely.datasets.text.text_dataset import load_text
 
     path = Path(data).expanduser()
     if path.is_file() and format_of(path) is None and all(info.name != data for info in names()):

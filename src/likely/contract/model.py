@@ -207,9 +207,17 @@ class InStandardUnits:
 
     model: Model
 
-    def key(self, stream: str) -> jax.Array:
-        """The randomness that the model has for a use of it."""
-        return self.model._key(stream)
+    def key(self, stream: str, random_state: Any = None) -> jax.Array:
+        """The randomness that the model has for a use of it, or that another seed gives."""
+        return self.model._key(stream, random_state)
+
+    def read(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """A user's rows encoded, and the same in the model's units."""
+        return self.model._rows(X)
+
+    def finished(self, part: Evidence, encoded: np.ndarray) -> Evidence:
+        """An evidence of rows in the model's units as the user sees it."""
+        return self.model._finished(part, encoded)
 
     def rows(self, encoded: np.ndarray) -> np.ndarray:
         """Encoded rows in the model's units."""
@@ -220,9 +228,9 @@ class InStandardUnits:
         self.model.columns_ = columns
         return self.model._fit(rows, key, FitRun())
 
-    def evidence(self, rows: np.ndarray) -> Evidence:
+    def evidence(self, rows: np.ndarray, key: jax.Array | None = None) -> Evidence:
         """The evidence of rows, less units, measure and fingerprint."""
-        return self.model._evidence(rows, self.key("evidence"))
+        return self.model._evidence(rows, self.key("evidence") if key is None else key)
 
     def condition(self, rows: np.ndarray) -> ConditionalParts:
         """What is unobserved in rows."""

@@ -23,7 +23,7 @@ from likely.datasets import CONVENTION, Corpus, DataError, Encoded, Vocabulary, 
 from likely.datasets.text.vocabulary import UNKNOWN_ID
 from likely.storage.modules import describe_estimator, restore_estimator
 
-_OWN = "own"  # the name of tokenizers that have none
+_OWN_TOKENIZER = "own"  # What `tokenizer_` calls a function, which a file could not hold.
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,12 @@ class SequenceModel(DensityMixin, SequenceHooks, Estimator):
         encoded = corpus.encode(vocabulary, memory_budget=self.memory_budget)
         if encoded.only_unknown:
             raise DataError("the vocabulary leaves only <unk>: none of its tokens occurs in the text.")
+        # What was learned before belongs to another vocabulary: a fit that fails now leaves an unfitted model.
+        self.__dict__.pop("params_", None)
         self.vocabulary_, self.tokenizer_ = vocabulary, _name(corpus)
         self.seed_ = seed_of(self.random_state)
         self.history_: dict[str, list[float]] = {}
-        others = None if valid is None else self._encoded(valid)
+        others = None if valid is None else self._numbered(valid)
         self.params_ = self._fit(encoded, self._stream("fit"), FitRun(others, checkpoint, resume))
         return self
 
@@ -223,6 +225,10 @@ class SequenceModel(DensityMixin, SequenceHooks, Estimator):
         return model
 
     # ---------------------------------------------------------------- plumbing
+    def __sklearn_is_fitted__(self) -> bool:
+        # The vocabulary is set before a model learns from it: with it alone it is not fitted.
+        return "params_" in vars(self)
+
     @property
     def n_parameters_(self) -> int:
         """Number of learned numbers."""
@@ -234,13 +240,18 @@ class SequenceModel(DensityMixin, SequenceHooks, Estimator):
         return int(np.random.SeedSequence([seed, STREAMS.index(stream)]).generate_state(1)[0])
 
     def _encoded(self, X: Any) -> Encoded:
+        """Text that a fitted model is asked about, as numbers."""
         check_is_fitted(self)
-        if not isinstance(X, Corpus) and self.tokenizer_ == _OWN and _has_text(X):
+        return self._numbered(X)
+
+    def _numbered(self, X: Any) -> Encoded:
+        """Text as numbers of the vocabulary, cut by the tokenizer that `fit` saw."""
+        if not isinstance(X, Corpus) and self.tokenizer_ == _OWN_TOKENIZER and _has_text(X):
             raise ValueError(
                 f"{type(self).__name__} was fitted with a tokenizer of your own, which it does not keep: give a Corpus "
                 "with that tokenizer, or lists of tokens."
             )
-        corpus = as_corpus(X, "whitespace" if self.tokenizer_ == _OWN else self.tokenizer_)
+        corpus = as_corpus(X, "whitespace" if self.tokenizer_ == _OWN_TOKENIZER else self.tokenizer_)
         if _name(corpus) != self.tokenizer_:
             raise ValueError(
                 f"{type(self).__name__} was fitted on {self.tokenizer_} tokens, and this corpus has {_name(corpus)} "
@@ -281,8 +292,11 @@ class SequenceModel(DensityMixin, SequenceHooks, Estimator):
             raise ValueError("the text has gaps, and this is asked of whole sentences: fill them by impute.")
 
     def _spelled(self, ids: Sequence[int]) -> Any:
+        """Tokens as the text that the tokenizer would cut into them; a list of them where it is your own."""
         tokens = self.vocabulary_.words(ids)
-        return tokens if self.tokenizer_ == _OWN else (" " if self.tokenizer_ == "whitespace" else "").join(tokens)
+        if self.tokenizer_ == _OWN_TOKENIZER:
+            return tokens
+        return (" " if self.tokenizer_ == "whitespace" else "").join(tokens)
 
 
 def convention(end: bool = True, unknown: bool = True) -> str:
@@ -292,7 +306,7 @@ def convention(end: bool = True, unknown: bool = True) -> str:
 
 
 def _name(corpus: Corpus) -> str:
-    return corpus.tokenizer if isinstance(corpus.tokenizer, str) else _OWN
+    return corpus.tokenizer if isinstance(corpus.tokenizer, str) else _OWN_TOKENIZER
 
 
 def _has_text(X: Any) -> bool:

@@ -1,15 +1,18 @@
-"""The base of models of p(target | input) for sequences: fit, log_prob, save; training, padding and files live here.
+"""The contract of models of p(target | input) for sequences: fit, evidence, save; training, padding, files live here.
 
 A model writes hooks: `_learn` looks at the data (vocabularies, sizes), `_pairs` turns inputs and targets into arrays,
-`_network` builds the parameters, and `_losses` is a pure function of them and of padded rows.
+`_network` builds the parameters, and `_losses` is a pure function of them and of padded rows. How to predict is left to
+the model.
 """
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY
 from functools import partial
+from hashlib import sha256
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -18,6 +21,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from likely.contract.estimator import Arrays
+from likely.contract.evidence import Evidence
 from likely.contract.settings import Count, Positive, seed_of
 from likely.contract.trained import Trained
 from likely.objectives.sequence_loss import PADDING, mean_sequence_loss, sequence_loss
@@ -26,7 +30,11 @@ from likely.storage.modules import describe_estimator, restore_estimator, restor
 from likely.training import train
 from likely.training.optimisers import Schedule
 
-_SHORTEST = 8  # sequences are padded to this length or a power of two, so that few programs serve all lengths
+# What an evidence is a probability of. It is not that of text, log p(target) on its own, and refuses to be compared.
+CONDITIONAL_MEASURE = "counting, of the target given the input"
+# A program is compiled for each padded length. Powers of two make them few; below eight steps a program of its own
+# would cost more than the steps that it saves.
+_LEAST_PADDED_LENGTH = 8
 
 
 class SequencePredictor(Trained):
@@ -46,7 +54,8 @@ class SequencePredictor(Trained):
     patience: Count | None = None
 
     _resumable = True
-    _losses: ClassVar[Callable[..., Any]]  # (network, inputs, targets) -> (n,) sums of -log p, (n,) how many
+    _losses: ClassVar[Callable[..., Any]]  # (network, inputs, targets) -> (n,) sums of -log p, (n,) of how many terms
+    _counted: ClassVar[str] = "every token of the target"  # what those terms are, for people
 
     # ------------------------------------------------------------------------- hooks
     @abc.abstractmethod
@@ -74,35 +83,66 @@ class SequencePredictor(Trained):
         self._validate_params()
         if self.patience is not None and valid is None:
             raise ValueError("`patience` needs pairs to wait for: give `valid` to fit, or set patience=None.")
-        config = self._training()
+        # What was learned before belongs to other vocabularies: a fit that fails now leaves an unfitted model.
+        self.__dict__.pop("params_", None)
         self._learn(X, y)
-        inputs, targets = self._pairs(X, y)
+        pairs = self._pairs(X, y)
         others = None if valid is None else self._pairs(*_pair(valid))
         self.seed_ = seed_of(self.random_state)
+        result = self._train(pairs, others, checkpoint, resume)
+        self.params_, self.history_ = result.module, result.history
+        return self
+
+    def evidence(self, X: Any, y: Any) -> Evidence:
+        """Exact log p(target | input) of each pair in nats.
+
+        Two models compare on the same pairs, whatever vocabularies they have. With the evidence of text there is no
+        comparison: log p(target | input) and log p(target) answer different questions, and `measure` says so.
+        """
+        check_is_fitted(self)
+        inputs, targets = self._pairs(X, y)
+        return Evidence.exact(
+            self._log_prob(inputs, targets),
+            method=f"{type(self).__name__}, counting {self._counted}",
+            measure=CONDITIONAL_MEASURE,
+            dimensions=[target.size for target in targets],
+            fingerprint=_fingerprint(X, y),
+        )
+
+    def score_samples(self, X: Any, y: Any) -> np.ndarray:
+        """(n,) the evidence's values: exact log p(target | input) in nats."""
+        return self.log_prob(X, y)
+
+    def log_prob(self, X: Any, y: Any) -> np.ndarray:
+        """(n,) exact log p(target | input) in nats."""
+        check_is_fitted(self)
+        return self._log_prob(*self._pairs(X, y))
+
+    # ------------------------------------------------------------------------- plumbing
+    def __sklearn_is_fitted__(self) -> bool:
+        # Vocabularies are set before training: with them alone it is not fitted.
+        return "params_" in vars(self)
+
+    def _train(self, pairs: Any, others: Any, checkpoint: Any, resume: Any) -> Any:
+        """The result of the training loop on pairs, and on `others` to validate by, if there are any."""
         start_key, train_key = jax.random.split(jax.random.key(self.seed_))
-        widths = [max(map(len, part)) for part in (inputs, targets)]
+        widths = [max(map(len, part)) for part in pairs]
         if others is not None:
             widths = [max(width, *map(len, part)) for width, part in zip(widths, others, strict=True)]
-        rows = side_by_side((inputs, targets), widths)
-        options: dict[str, Any] = {"losses": type(self)._losses, "split": widths[0] * _width(inputs)}
-        result = train(
+        options: dict[str, Any] = {"losses": type(self)._losses, "split": widths[0] * _width(pairs[0])}
+        return train(
             eqx.filter_jit(self._network)(start_key),
             partial(sequence_loss, **options),
-            rows,
-            config=config,
+            side_by_side(pairs, widths),
+            config=self._training(),
             key=train_key,
             validate=None if others is None else partial(mean_sequence_loss, **options),
             valid_rows=None if others is None else side_by_side(others, widths),
             checkpoint=checkpoint,
             resume=resume,
         )
-        self.params_, self.history_ = result.module, result.history
-        return self
 
-    def log_prob(self, X: Any, y: Any) -> np.ndarray:
-        """(n,) exact log p(target | input) in nats."""
-        check_is_fitted(self)
-        inputs, targets = self._pairs(X, y)
+    def _log_prob(self, inputs: Sequence[np.ndarray], targets: Sequence[np.ndarray]) -> np.ndarray:
         losses = partial(_totals, self.params_, losses=type(self)._losses)
         return -np.array(grouped(losses, inputs, targets), np.float64)
 
@@ -150,7 +190,30 @@ def _width(part: Sequence[np.ndarray]) -> int:
 
 
 def _room(length: int) -> int:
-    return max(_SHORTEST, 1 << (length - 1).bit_length())
+    return max(_LEAST_PADDED_LENGTH, 1 << (length - 1).bit_length())
+
+
+def _fingerprint(X: Any, y: Any) -> str:
+    """A short name for inputs and targets as they were given, whatever a model's vocabulary makes of them.
+
+    A text and the list of its characters are the same sequence, and so are bits as numbers of any type.
+    """
+    digest = sha256()
+    for part in (X, y):
+        digest.update(f"{len(part)} sequences".encode())
+        for item in part:
+            digest.update(json.dumps(_plain(list(item) if isinstance(item, str) else item)).encode())
+    return digest.hexdigest()[:16]
+
+
+def _plain(value: Any) -> Any:
+    """Tokens, labels or bits as lists of strings and numbers, whole numbers without a point."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [_plain(one) for one in value]
+    is_whole = isinstance(value, bool) or (isinstance(value, float) and value.is_integer())
+    return int(value) if is_whole else value
 
 
 def _pair(valid: Any) -> Any:

@@ -4,9 +4,9 @@ from likely.datasets.catalogue import DatasetInfo, load, names
 from likely.datasets.dataset import Dataset
 from likely.datasets.errors import DataError, DataNotFoundError
 from likely.datasets.formats.user_files import read
-from likely.datasets.named.wikitext import TextDataset
 from likely.datasets.text.corpus import Corpus, as_corpus
 from likely.datasets.text.encoded import CONVENTION, Encoded
+from likely.datasets.text.text_dataset import TextDataset
 from likely.datasets.text.vocabulary import Vocabulary
 
 __all__ = [

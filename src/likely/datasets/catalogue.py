@@ -21,7 +21,8 @@ from likely.datasets.named.digits import load_digits, load_digits_gray
 from likely.datasets.named.mnist import BINARIZED_FILES, MNIST_FILES, load_binarized_mnist, load_mnist
 from likely.datasets.named.shapes import load_shapes
 from likely.datasets.named.silhouettes import SILHOUETTES_FILES, load_silhouettes
-from likely.datasets.named.wikitext import WIKITEXT2_FILES, TextDataset, is_text, load_text, load_wikitext2
+from likely.datasets.named.wikitext import WIKITEXT2_FILES, load_wikitext2
+from likely.datasets.text.text_dataset import TextDataset, is_text, load_text
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from likely.leaderboard.report.page import section
 if TYPE_CHECKING:
     from likely.contract.sequence_model import SequenceModel
 
-_N_SAMPLES = 3
+_SENTENCES_SHOWN = 3  # by each model in the report
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,32 +29,44 @@ class TextContest:
 
 def contest(models: Any, data: TextDataset, seed: int) -> TextContest:
     """Clones of the models by name, with a seed; without models, n-grams of several kinds and a recurrent one."""
-    from sklearn.base import clone
-
-    if models is None:
-        given = _line_up(data.train.vocabulary())
-    elif isinstance(models, Mapping):
-        given = {str(name): _model(model) for name, model in models.items()}
-    else:
-        listed = [models] if isinstance(models, str) or hasattr(models, "fit") else models
-        if not isinstance(listed, Iterable):
-            raise TypeError(f"models must be a list, a dictionary or None, got {type(models).__name__}.")
-        given = _named([_model(model) for model in listed])
+    given = _line_up(data.train.vocabulary()) if models is None else _by_name(models)
     if not given:
         raise ValueError("there is no model to compare: give at least one, or None for the line-up.")
-    copies = {name: clone(model) for name, model in given.items()}
-    for copy in copies.values():
-        if copy.random_state is None:
-            copy.set_params(random_state=seed)
-        copy._validate_params()
-    cuts = {(copy.min_count, copy.max_vocabulary) for copy in copies.values()}
+    copies = {name: _ready_copy(model, seed) for name, model in given.items()}
+    return TextContest(copies, _shared_vocabulary(list(copies.values()), data.train))
+
+
+def _by_name(models: Any) -> dict[str, Any]:
+    """Models by the names that a dictionary gives them, else by what they are."""
+    if isinstance(models, Mapping):
+        return {str(name): _model(model) for name, model in models.items()}
+    listed = [models] if isinstance(models, str) or hasattr(models, "fit") else models
+    if not isinstance(listed, Iterable):
+        raise TypeError(f"models must be a list, a dictionary or None, got {type(models).__name__}.")
+    return _named([_model(model) for model in listed])
+
+
+def _ready_copy(model: Any, seed: int) -> Any:
+    """A clone with sound settings, and with the contest's seed where it has none of its own."""
+    from sklearn.base import clone
+
+    copy = clone(model)
+    if copy.random_state is None:
+        copy.set_params(random_state=seed)
+    copy._validate_params()
+    return copy
+
+
+def _shared_vocabulary(models: list[Any], train: Corpus) -> Vocabulary:
+    """The tokens that all models know: a model with fewer would gain by every rare word that it calls `<unk>`."""
+    cuts = {(model.min_count, model.max_vocabulary) for model in models}
     if len(cuts) > 1:
         raise ValueError(
             "models of text can be compared on the same tokens only: give all the same min_count and max_vocabulary, "
             f"got {', '.join(map(str, sorted(cuts, key=str)))}."
         )
     ((min_count, max_size),) = cuts
-    return TextContest(copies, data.train.vocabulary(min_count=min_count, max_size=max_size))
+    return train.vocabulary(min_count=min_count, max_size=max_size)
 
 
 def some_sentences(corpus: Corpus, n: int | None, seed: int) -> Corpus:
@@ -70,7 +82,7 @@ def text_sections(board: Leaderboard) -> str:
     """What each model writes, for the report."""
     rows = ""
     for entry in board.ranked:
-        texts = entry.model.sample(_N_SAMPLES, random_state=board.random_state, max_length=40)
+        texts = entry.model.sample(_SENTENCES_SHOWN, random_state=board.random_state, max_length=40)
         spoken = "".join(f"<p>{escape(text if isinstance(text, str) else ' '.join(text)) or '—'}</p>" for text in texts)
         rows += f"<tr><td class='w'>{escape(entry.name)}</td><td>{spoken}</td></tr>"
     table = f"<div class='scroll'><table><tbody>{rows}</tbody></table></div>" if rows else ""
@@ -98,7 +110,7 @@ def _recurrent(vocabulary: Vocabulary) -> Any:
     """An LSTM that sees some million tokens, or each of more once: a first look within minutes, not a record."""
     from likely.models.language.recurrent.recurrent_lm import RecurrentLM
 
-    # beyond some thousand words the softmax over all of them is most of the work
+    # Beyond some thousand words the softmax over all of them is most of the work, which noise contrast saves.
     is_large = len(vocabulary.tokens) > 5_000
     n_seen = 5_000_000 if is_large else 1_000_000
     n_epochs = max(1, min(20, n_seen // max(1, int(vocabulary.counts.sum()))))

@@ -77,7 +77,7 @@ class TransposedConvolution(eqx.Module):
     ):
         _check_window(size, stride)
         dtype = dtype or float_dtype()
-        # each output pixel sums over (size / stride)² places
+        # An output pixel sums over (size / stride)² places only, and its weights are larger by that.
         self.weight = jax.random.normal(key, (size, size, n_out, n_in), dtype) * (stride / size / math.sqrt(n_in))
         self.bias = jnp.zeros(n_out, dtype)
         self.stride = stride
@@ -88,7 +88,7 @@ class TransposedConvolution(eqx.Module):
         m = size // s
         places = [side + m - 1 for side in x.shape[1:3]]
         patches = _patches(jnp.pad(x, ((0, 0), (m - 1, m - 1), (m - 1, m - 1), (0, 0))), m, places)
-        # window place (s t + p, s u + q) meets the input t, u places back and the output of phase (p, q)
+        # Place (s t + p, s u + q) of the window meets the input t, u places back and the output of phase (p, q).
         by_phase = self.weight.reshape(m, s, m, s, n_out, n_in)[::-1, :, ::-1].transpose(0, 2, 5, 1, 3, 4)
         phases = _product(patches, by_phase.reshape(m * m * n_in, s * s * n_out), jnp.tile(self.bias, s * s))
         woven = phases.reshape(len(x), *places, s, s, n_out).transpose(0, 1, 3, 2, 4, 5)

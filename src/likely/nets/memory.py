@@ -15,7 +15,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 SHIFTS = (-1, 0, 1)  # slots that one step can move by
-_SMALL = 1e-8
+# Added to squared lengths and weights before a root or a logarithm, whose gradients at 0 are infinite.
+_ABOVE_ZERO = 1e-8
 
 
 class Heads(eqx.Module):
@@ -70,8 +71,8 @@ def by_content(
     memory: Float[Array, "n s m"], key: Float[Array, "n h m"], strength: Float[Array, "n h"]
 ) -> Float[Array, "n h s"]:
     """Softmax of strength × cosine between the key and each slot."""
-    slots = memory / jnp.sqrt((memory**2).sum(axis=2, keepdims=True) + _SMALL)
-    wanted = key * (strength / jnp.sqrt((key**2).sum(axis=2) + _SMALL))[..., None]
+    slots = memory / jnp.sqrt((memory**2).sum(axis=2, keepdims=True) + _ABOVE_ZERO)
+    wanted = key * (strength / jnp.sqrt((key**2).sum(axis=2) + _ABOVE_ZERO))[..., None]
     return jax.nn.softmax(jnp.einsum("nhm,nsm->nhs", wanted, slots))
 
 
@@ -84,7 +85,7 @@ def shifted(weights: Float[Array, "n h s"], shift: Float[Array, "n h 3"]) -> Flo
 
 def sharpened(weights: Float[Array, "n h s"], sharpness: Float[Array, "n h"]) -> Float[Array, "n h s"]:
     """w_i^γ / Σ_j w_j^γ, in logs, so that a weight of 0 has a gradient."""
-    return jax.nn.softmax(sharpness[..., None] * jnp.log(weights + _SMALL))
+    return jax.nn.softmax(sharpness[..., None] * jnp.log(weights + _ABOVE_ZERO))
 
 
 def read(memory: Float[Array, "n s m"], weights: Float[Array, "n s"]) -> Float[Array, "n m"]:

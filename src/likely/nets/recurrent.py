@@ -56,11 +56,11 @@ class Cell(eqx.Module):
         into_key, across_key = jax.random.split(key)
         n_gates, dtype = GATES[kind], float_dtype()
         self.into = jax.random.normal(into_key, (n_gates * n_hidden, n_in), dtype) / math.sqrt(max(1, n_in))
-        # orthogonal for each gate: gradients neither vanish nor explode at the start
+        # Weights are orthogonal for each gate, so that gradients neither vanish nor explode at the start.
         square = jax.random.normal(across_key, (n_gates, n_hidden, n_hidden), dtype)
         self.across = jnp.linalg.qr(square)[0].reshape(n_gates * n_hidden, n_hidden)
         bias = jnp.zeros(n_gates * n_hidden, dtype)
-        # forget gates start open (Jozefowicz, Zaremba and Sutskever, 2015)
+        # Forget gates start open (Jozefowicz, Zaremba and Sutskever, 2015).
         self.bias = bias.at[n_hidden : 2 * n_hidden].set(1.0) if n_gates == 4 else bias
         self.peephole = jnp.zeros((3, n_hidden), dtype) if kind == "peephole" else None
         self.kind, self.squashing = kind, squashing

@@ -49,7 +49,7 @@ def test_blocks_of_a_file_join_where_they_were_cut(tmp_path, monkeypatch):
     path = tmp_path / "long.txt"
     path.write_text("\n".join(lines))
     for size in (1, 7, 64):
-        monkeypatch.setattr("likely.datasets.text.corpus._BLOCK", size)
+        monkeypatch.setattr("likely.datasets.text.corpus._BYTES_A_READ", size)
         assert list(Corpus.from_files(path)) == [line.split() for line in lines]
 
 
@@ -95,8 +95,8 @@ def test_the_compiled_loop_finds_the_same_tokens(monkeypatch):
         expected = Corpus(some).encode(vocabulary)
         assert (vocabulary.fast("\n".join(some)) is None) == (some is lines)
         with monkeypatch.context() as patch:
-            patch.setattr("likely.datasets.text.corpus._MUCH", 0)
-            patch.setattr("likely.datasets.text.corpus._SENTENCES", 4)
+            patch.setattr("likely.datasets.text.corpus._WORTH_COMPILING", 0)
+            patch.setattr("likely.datasets.text.corpus._SENTENCES_A_READ", 4)
             found = Corpus(some).encode(vocabulary)
             with pytest.raises(DataError, match="holds the token '</s>'"):
                 Corpus([*some, "a </s>"]).encode(vocabulary)

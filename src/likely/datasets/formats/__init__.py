@@ -1,1 +1,1 @@
-"""Files that rows are read from."""
+"""Formats of files, a module each, from bytes to arrays and data frames; and the user's own files of any of them."""

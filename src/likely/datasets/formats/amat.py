@@ -46,7 +46,7 @@ def _view_digits(text: bytes, separator: int) -> np.ndarray | None:
     lines = np.frombuffer(text, np.uint8).reshape(-1, width)
     if not (lines[:, 1:-1:2] == separator).all() or not (lines[:, -1] == _NEWLINE).all():
         return None
-    digits = lines[:, ::2] - _ZERO  # unsigned: whatever is below "0" wraps to above 9
+    digits = lines[:, ::2] - _ZERO  # Bytes are unsigned, so whatever is below "0" becomes more than 9.
     return digits if digits.max() <= 9 else None
 
 

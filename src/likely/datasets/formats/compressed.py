@@ -8,7 +8,7 @@ from pathlib import Path
 
 from likely.datasets.errors import DataError, DataNotFoundError
 
-_CHUNK = 1 << 24  # bytes asked for at a time: what a header claims is never allocated before it has arrived
+_BYTES_A_READ = 1 << 24  # Memory is claimed for no more than that before it has arrived, whatever a header says.
 
 
 def read_bytes(path: Path, limit: int | None = None) -> bytes:
@@ -18,7 +18,7 @@ def read_bytes(path: Path, limit: int | None = None) -> bytes:
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
             while limit is None or n_read < limit:
-                chunk = file.read(_CHUNK if limit is None else min(_CHUNK, limit - n_read))
+                chunk = file.read(_BYTES_A_READ if limit is None else min(_BYTES_A_READ, limit - n_read))
                 if not chunk:
                     break
                 chunks.append(chunk)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 HOLES = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "none")
 _TRUTH = {"True": True, "true": True, "TRUE": True, "False": False, "false": False, "FALSE": False}
 _SEPARATORS = ",;\t|"
-_N_SNIFFED = 100  # rows looked at to tell a header from data
+_N_SNIFFED = 100  # Rows looked at to tell a header from data: a number in any of them settles it, and most have one.
 
 
 def read_parquet(path: Path) -> pl.DataFrame:
@@ -123,35 +123,50 @@ def _count_quoted(text: bytes, path: Path, separator: str) -> Iterator[tuple[int
 
 def _name_columns(cells: pl.DataFrame, path: Path, header: bool | None) -> pl.DataFrame:
     """Take the names off the first row, if it holds any, and drop a column that merely numbers the rows."""
-    import polars as pl
-
     first = [cell or "" for cell in cells.row(0)]
-    if not (_looks_like_header(cells, first) if header is None else header):
+    has_names = _looks_like_header(first, cells[1:_N_SNIFFED].rows()) if header is None else header
+    if not has_names:
         return cells.rename({old: f"x{i}" for i, old in enumerate(cells.columns)})
     names = [name or f"x{i}" for i, name in enumerate(first)]
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
         raise DataError(f"{path} has two columns called {twice!r}: rename one, or give header=False if line 1 is data.")
     table = cells[1:].rename(dict(zip(cells.columns, names, strict=True)))
-    if first[0] == "" and table.width > 1:  # what pandas' to_csv writes before the first column
-        numbers = table[names[0]].cast(pl.Int64, strict=False).to_list()
-        if numbers in (list(range(len(table))), list(range(1, len(table) + 1))):
-            table = table.drop(names[0])
+    # pandas' to_csv writes the numbers of the rows before the first column, and no name above them.
+    if first[0] == "" and table.width > 1 and _numbers_rows(table[names[0]]):
+        table = table.drop(names[0])
     return table
 
 
-def _looks_like_header(cells: pl.DataFrame, first: list[str]) -> bool:
+def _numbers_rows(cells: pl.Series) -> bool:
+    """Whether a column counts the rows, from 0 or from 1 on."""
+    import polars as pl
+
+    numbers = cells.cast(pl.Int64, strict=False).to_list()
+    return numbers in (list(range(len(cells))), list(range(1, len(cells) + 1)))
+
+
+def _looks_like_header(first: list[str], rows: list[tuple[str | None, ...]]) -> bool:
     """Whether the first row is unlike the rows after it."""
-    rows = cells[1:_N_SNIFFED].rows()
-    numeric = [_is_number(cell) for cell in first]
-    if any(numeric):  # 0, 1, 2, ... are the names that pandas gives to columns without any
-        return len(first) > 2 and first == [str(i) for i in range(len(first))]
-    if any(name in HOLES for name in first[1:]) or (first[0] in HOLES and first[0]):
-        return False  # a hole is no name; only the column of row numbers may have none
+    if any(map(_is_number, first)):
+        return _numbers_columns(first)
+    if not _may_be_names(first):
+        return False
     if any(_is_number(cell) for row in rows for cell in row):
         return True
+    # All is text. Names are all different, and none of them is found again in its column.
     recurs = any(cell == name for row in rows for cell, name in zip(row, first, strict=True))
     return len(set(first)) == len(first) and not recurs
+
+
+def _numbers_columns(first: list[str]) -> bool:
+    """Whether these are 0, 1, 2, ..., the names that pandas gives to columns without any; two may well be data."""
+    return len(first) > 2 and first == [str(i) for i in range(len(first))]
+
+
+def _may_be_names(first: list[str]) -> bool:
+    """Whether no cell is a hole, which is no name; only the first column, if it numbers the rows, may have none."""
+    return not any(name in HOLES for name in first[1:]) and (first[0] == "" or first[0] not in HOLES)
 
 
 def _type_columns(table: pl.DataFrame) -> pl.DataFrame:

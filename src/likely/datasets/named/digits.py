@@ -35,7 +35,7 @@ def load_digits_gray(*, dequantize: bool = False, seed: int = 0) -> Dataset:
 
 
 def _read() -> tuple[np.ndarray, np.ndarray, Split]:
-    from sklearn.datasets import load_digits as read  # a second of imports, only when asked for
+    from sklearn.datasets import load_digits as read  # It takes a second to import.
 
     bunch = read()
     order = permutation(len(bunch.data), _SHUFFLE_SEED)

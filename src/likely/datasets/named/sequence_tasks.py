@@ -54,7 +54,7 @@ def copy_task(
 
 
 def _written(day: datetime.date, form: str) -> str:
-    # by hand rather than by strftime, whose names depend on the locale
+    # This is done by hand rather than by strftime, whose names depend on the locale.
     name = _MONTHS[day.month - 1]
     return form.format(
         day=day.day,

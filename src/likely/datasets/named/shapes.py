@@ -10,7 +10,7 @@ from likely.schema import Schema
 SIDE = 16
 FACTORS = ("shape", "size", "rotation", "across", "down")
 LEVELS = (3, 4, 4, 6, 6)  # square, ellipse, triangle; sizes; angles from 0 to 66 degrees; places
-_FINER = 4  # points a pixel and direction; a pixel is on where half of them are inside
+_POINTS_A_PIXEL = 4  # In each direction; a pixel is on where half of its sixteen points are inside the shape.
 
 
 def load_shapes(*, seed: int = 0) -> Dataset:
@@ -37,12 +37,12 @@ def load_shapes(*, seed: int = 0) -> Dataset:
 
 def draw(shape: int, size: int, rotation: int, across: int, down: int) -> np.ndarray:
     """(16, 16) the picture of one combination of levels."""
-    points = (np.arange(SIDE * _FINER) + 0.5) / _FINER
+    points = (np.arange(SIDE * _POINTS_A_PIXEL) + 0.5) / _POINTS_A_PIXEL
     x, y = points[None, :] - (5.5 + across), points[:, None] - (5.5 + down)
     angle, radius = np.deg2rad(22 * rotation), 2.6 + 0.7 * size
     along, beside = np.cos(angle) * x + np.sin(angle) * y, np.cos(angle) * y - np.sin(angle) * x
     inside = (_square, _ellipse, _triangle)[shape](along / radius, beside / radius)
-    return inside.reshape(SIDE, _FINER, SIDE, _FINER).mean(axis=(1, 3)) >= 0.5
+    return inside.reshape(SIDE, _POINTS_A_PIXEL, SIDE, _POINTS_A_PIXEL).mean(axis=(1, 3)) >= 0.5
 
 
 def _square(a: np.ndarray, b: np.ndarray) -> np.ndarray:

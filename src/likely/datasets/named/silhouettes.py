@@ -21,7 +21,7 @@ from likely.schema import Schema
 SILHOUETTES_FILES = ("silhouettes/caltech101_silhouettes_28_split1.mat",)
 
 _SHAPE = (28, 28)
-_PARTS = {"train": "train", "valid": "val", "test": "test"}  # ours: the file's
+_PARTS = {"train": "train", "valid": "val", "test": "test"}  # Our names of the parts, and the file's.
 
 
 def load_silhouettes() -> Dataset:

@@ -1,1 +1,1 @@
-"""Text as numbers: corpora, vocabularies, token ids."""
+"""Text: corpora of sentences, vocabularies, sentences as numbers, and text in three parts."""

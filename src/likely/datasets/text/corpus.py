@@ -19,9 +19,12 @@ from likely.datasets.text.vocabulary import BEGIN, BEGIN_ID, END, END_ID, SPECIA
 
 Tokenizer = str | Callable[[str], list[str]]
 TOKENIZERS = ("whitespace", "character")
-_BLOCK = 1 << 20  # bytes of a file at a time
-_SENTENCES, _PIECE = 4096, 512  # of an iterable at a time; of these for one thread
-_MUCH = 1 << 17  # characters of the first block from which the compiled loop is worth loading
+_BYTES_A_READ = 1 << 20  # Of a file; a block of text and its tokens are all that is held.
+_SENTENCES_A_READ = 4096  # Of an iterable: about as much text as a block of a file.
+_SENTENCES_A_TASK = 512  # A block makes several tasks, so that all threads have something to do.
+# Characters in the first block from which the compiled loop is worth the time that Numba takes to load: a text whose
+# first block has fewer is nearly always one that dictionaries are done with sooner.
+_WORTH_COMPILING = 1 << 17
 
 
 class Corpus:
@@ -131,7 +134,7 @@ class Corpus:
         text = self._joined(sentences)
         if text is None:
             return [token for sentence in sentences for token in self._cut(sentence)]
-        block = text.replace("\n", f" {END} ").split()  # all of it at the speed of C
+        block = text.replace("\n", f" {END} ").split()  # All of it runs at the speed of C.
         block.append(END)
         if block.count(END) != len(sentences):
             raise _reserved(END, self.name)
@@ -141,7 +144,7 @@ class Corpus:
         """Token ids of some sentences at a time: by the compiled loop where there is much text, else one by one."""
         blocks = self._read()
         first = next(blocks, [])
-        much = len(first) > 1 and self._is_text(first) and sum(map(len, first)) > _MUCH
+        much = len(first) > 1 and self._is_text(first) and sum(map(len, first)) > _WORTH_COMPILING
         if not much:
             yield from (self._looked_up(some, vocabulary) for some in chain([first] if first else [], blocks))
             return
@@ -158,7 +161,8 @@ class Corpus:
                 raise _reserved(SPECIAL[found[1]], self.name)
             return found[0]
 
-        pieces = (some[i : i + _PIECE] for some in chain([first], blocks) for i in range(0, len(some), _PIECE))
+        step = _SENTENCES_A_TASK
+        pieces = (some[i : i + step] for some in chain([first], blocks) for i in range(0, len(some), step))
         yield from in_threads(encoded, pieces)
 
     def _looked_up(self, sentences: list[Any], vocabulary: Vocabulary) -> np.ndarray:
@@ -177,7 +181,7 @@ class Corpus:
         if not self._is_text(sentences):
             return None
         text = "\n".join(sentences)
-        if text.count("\n") != len(sentences) - 1:  # a sentence with line breaks inside
+        if text.count("\n") != len(sentences) - 1:  # Some sentence has line breaks inside.
             text = "\n".join(sentence.replace("\n", " ") for sentence in sentences)
         return text
 
@@ -202,7 +206,7 @@ class Corpus:
                 yield from _read_lines(path)
             return
         source = iter(self._sentences() if callable(self._sentences) else self._sentences)
-        while some := list(islice(source, _SENTENCES)):
+        while some := list(islice(source, _SENTENCES_A_READ)):
             yield some
 
 
@@ -217,11 +221,11 @@ def as_corpus(text: Any, tokenizer: Tokenizer = "whitespace") -> Corpus:
 
 def _read_lines(path: Path) -> Iterator[list[str]]:
     """The lines of a file, some at a time; a line ends at a line feed, or at CR LF, and nowhere else."""
-    number = 0  # of the lines before this block
+    number = 0  # how many lines were before this block
     rest = b""
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
-            while data := file.read(_BLOCK):
+            while data := file.read(_BYTES_A_READ):
                 whole, newline, rest = (rest + data).rpartition(b"\n")
                 if newline:
                     yield _decoded(whole, path, number)

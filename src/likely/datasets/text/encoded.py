@@ -15,7 +15,7 @@ import numpy as np
 
 from likely.datasets.text.vocabulary import END_ID, GAP_ID, UNKNOWN_ID, Vocabulary
 
-_BLOCK = 1 << 16  # tokens looked at in one go
+_TOKENS_A_LOOK = 1 << 16  # Masks of so many stay in a cache, and of a map of a file little is held at a time.
 CONVENTION = "counting every token and </s>, not <s>"
 """What a perplexity counts, for people."""
 
@@ -70,7 +70,7 @@ class Encoded:
 
     def where(self, token_id: int) -> np.ndarray:
         """Places of a token, found block by block."""
-        step = _BLOCK
+        step = _TOKENS_A_LOOK
         starts = range(0, len(self.tokens), step)
         return np.concatenate(
             [np.flatnonzero(self.tokens[start : start + step] == token_id) + start for start in starts]
@@ -85,7 +85,7 @@ class Encoded:
     @property
     def only_unknown(self) -> bool:
         """Whether there is no token but `<unk>`, `</s>` and gaps."""
-        step = _BLOCK
+        step = _TOKENS_A_LOOK
         return not any((self.tokens[s : s + step] > END_ID).any() for s in range(0, len(self.tokens), step))
 
     def fingerprint(self) -> str:
@@ -94,7 +94,7 @@ class Encoded:
 
         digest = sha256("\n".join(self.vocabulary.tokens).encode())
         digest.update(np.ascontiguousarray(self.offsets).data)
-        step = _BLOCK
+        step = _TOKENS_A_LOOK
         for start in range(0, len(self.tokens), step):
             digest.update(np.ascontiguousarray(self.tokens[start : start + step]).data)
         return digest.hexdigest()[:16]
@@ -118,7 +118,7 @@ class Spill:
 
     def __exit__(self, *error: Any) -> None:
         if self.file is not None:
-            self.file.close()  # a map of it keeps its content
+            self.file.close()  # A map of the file keeps its content.
 
     def append(self, part: np.ndarray) -> None:
         """Add numbers at the end."""
@@ -149,6 +149,6 @@ def room(length: int, dtype: Any, memory_budget: int) -> np.ndarray:
     dtype = np.dtype(dtype)
     if length * dtype.itemsize <= memory_budget:
         return np.zeros(length, dtype)
-    with tempfile.TemporaryFile() as file:  # the map keeps the file until it is let go
+    with tempfile.TemporaryFile() as file:  # The map keeps the file until it is let go.
         file.truncate(length * dtype.itemsize)
         return np.asarray(np.memmap(file, dtype, mode="r+", shape=(length,)))

@@ -71,7 +71,7 @@ class Vocabulary:
         found = {token: n for token, n in counter.items() if token not in SPECIAL}
         if not total:
             raise DataError("the corpus is empty: it has " + ("only gaps." if gaps else "no tokens."))
-        # equal counts by the alphabet, so that the numbers do not depend on the order of the sentences
+        # Equal counts are ordered by the alphabet, so that numbers do not depend on the order of the sentences.
         order = sorted((token for token, n in found.items() if n >= min_count), key=lambda t: (-found[t], t))[:max_size]
         if not order:
             raise DataError(_only_unknown(found, min_count))

@@ -1,1 +1,1 @@
-"""Models of text: sentences of tokens, with exact evidence."""
+"""Models of text, p(sentence), with exact evidence; vectors of words; and models of pairs, p(target | input)."""

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from likely.columns import Columns, Scaling
 from likely.contract.conditional import ConditionalParts
-from likely.contract.estimator import Arrays, FitRun, from_file, suited, to_file, under
+from likely.contract.estimator import Arrays, FitRun, check_settings, from_file, suited, to_file, under
 from likely.contract.evidence import Evidence
 from likely.contract.model import InStandardUnits, Model
 from likely.contract.predictor import Predictor, class_parts
@@ -43,7 +43,7 @@ class JointlyFitted(Predictor):
         """The model before fitting, a copy; its schema, if any, is that of X."""
 
     def _check(self) -> None:
-        self._unfitted()._validate_params()
+        check_settings(self._unfitted())
 
     def _given_schema(self, X: Any) -> Schema:
         given = self._unfitted().schema

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from likely.models.language.embeddings import noise_contrast as skipgram_noise
 from likely.models.language.embeddings.kernels import Task, window_gradients
-from likely.models.language.embeddings.noise_contrast import new_work, pad
+from likely.models.language.embeddings.noise_contrast import Threads, new_work, pad
 from likely.models.language.embeddings.windows import Block
 from likely.models.language.embeddings.word_vectors import Weights
 from likely.montecarlo.alias import AliasTable
@@ -135,7 +134,7 @@ def check_threads(train, weights: Weights, block: Block, task: Task, noise: Alia
     results = []
     for n in (1, 2, 3):
         own = Weights(pad(weights.vectors), pad(weights.outputs), weights.bias.copy())
-        with skipgram_noise.Threads(n) as threads:
+        with Threads(n) as threads:
             train(own, block, (0.05, 0.01), task, noise, threads)
         results.append(own)
     for other in results[1:]:

@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 
 import likely
 from likely.datasets import Corpus
-from likely.models.language.embeddings.kernels import LOOK, Task, sigmoid
+from likely.models.language.embeddings.kernels import WINDOWS_PER_LOSS, Task, sigmoid
 from likely.models.language.embeddings.noise_contrast import Threads, pad, train_in_order, train_lock_free
 from likely.models.language.embeddings.softmax import log_normalizers, pairs_of, softmax_step
 from likely.models.language.embeddings.windows import blocks, count_words, keep_probability, noise_table
@@ -68,7 +68,7 @@ def test_sigmoid_is_within_a_few_roundings():
 
 @pytest.mark.parametrize("is_window", [False, True])
 def test_softmax_step_is_the_gradient_of_log_p(is_window, global_random_seed, monkeypatch):
-    monkeypatch.setattr("likely.models.language.embeddings.softmax._PART", 2)  # three parts of five words
+    monkeypatch.setattr("likely.models.language.embeddings.softmax._WORDS_A_PART", 2)  # three parts of five words
     block = markov_block(global_random_seed, n_sentences=4)
     pairs = pairs_of(block, 0, len(block.words), is_window)
     start = Weights(*(a.astype(float) for a in random_weights(global_random_seed, 5, 3)))
@@ -168,7 +168,7 @@ def test_lock_free_is_in_order_on_one_thread_and_learns_on_two(global_random_see
         with Threads(1) as threads, pytest.MonkeyPatch.context() as patch:
             patch.setattr("likely.models.language.embeddings.noise_contrast.batch_size", lambda *_: 1)
             totals = train(own, block, (0.05, 0.01), task, noise, threads)
-        assert totals[1] > len(block.words) / LOOK
+        assert totals[1] > len(block.words) / WINDOWS_PER_LOSS
         results.append(own)
     np.testing.assert_array_equal(results[0].vectors, results[1].vectors)
     history = small(deterministic=False, n_epochs=10, subsample=0).fit(TEXT).history_["loss"]

@@ -48,12 +48,12 @@ def check_textbook(log_p, oracle, model, contexts):
     words = [w for w in model.vocabulary_.tokens if w != "<s>"]
     expected = np.array([[oracle.p(w, h) for w in words] for h in contexts])
     found = np.exp(np.delete(log_p, 1, axis=1))
-    assert_allclose(found, expected, rtol=1e-9, atol=1e-15, err_msg="other than the textbook's")
+    assert_allclose(found, expected, rtol=1e-12, atol=1e-15, err_msg="other than the textbook's")
 
 
 def check_sums(log_p):
     """Probabilities after every context sum to one."""
-    assert np.abs(np.exp(log_p).sum(axis=1) - 1).max() < 1e-9, "probabilities do not sum to one"
+    assert np.abs(np.exp(log_p).sum(axis=1) - 1).max() < 1e-13, "probabilities do not sum to one"
     assert np.isneginf(log_p[:, 1]).all(), "probability is given to <s>"
 
 
@@ -73,8 +73,8 @@ def check_gaps(conditional, model):
         ids = conditional.encoded[i]
         every, log_p = fillings(model, ids)
         total = np.logaddexp.reduce(log_p)
-        assert_allclose(lattice.log_evidence, total, rtol=1e-9, err_msg="evidence is not the sum over fillings")
+        assert_allclose(lattice.log_evidence, total, rtol=1e-12, err_msg="evidence is not the sum over fillings")
         for place in np.flatnonzero(ids < 0):
             expected = np.bincount(every[:, place], np.exp(log_p - total), minlength=len(model.vocabulary_))
             found = conditional.probabilities(i, int(place))
-            assert_allclose(found, expected, atol=1e-9, err_msg="marginals are not those of enumeration")
+            assert_allclose(found, expected, atol=1e-13, err_msg="marginals are not those of enumeration")

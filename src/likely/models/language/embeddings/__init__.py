@@ -1,1 +1,1 @@
-"""Vectors of words."""
+"""Vectors of words, learned from their neighbours: compiled kernels, a softmax, and word2vec's files."""

@@ -1,7 +1,23 @@
-"""The compiled part of `skipgram_noise`: windows, their gradients as small matrix products, and sums into rows.
+"""The compiled part of `noise_contrast`: windows, their gradients as small matrix products, and sums into rows.
 
-Every function releases the interpreter's lock. Random numbers are SplitMix64's (Steele et al., 2014), a stream for each
-place of the text, so that it does not matter which thread takes it.
+**A window.** The word at a place of the text is the true outcome; its neighbours are the contexts, n of them, and k
+drawn words are the noise. All contexts are told the same k + 1 outcomes, so a window is an (n, d) matrix of vectors and
+a (k + 1, d) matrix of outputs. Their product are the scores, (n, k + 1); these become errors in place; and errors times
+either matrix are the gradients of the other. With `is_window` the n rows are replaced by their mean.
+
+**Layout.** Rows of words lie anywhere in arrays of many megabytes. Each is copied once into `Scratch`, a few kilobytes
+that stay in the fastest cache, and every product is made there. Rows are padded with zeros to a whole number of vector
+registers: zeros stay zeros, since they are multiplied and added only, and no loop has a remainder.
+
+**Two ways of adding.** Gradients go into slots of `Work`. Either slot 0 is added to the weights before the next window
+is looked at, or many slots are filled at one point and `add_rows` adds them afterwards. There the words are divided
+among threads by their number modulo `n_parts`: no two threads write the same row, and each row's sum is made in the
+order of the text, so that the number of threads changes no bit.
+
+**Why it is fast.** Inner loops run along d, number after number and without a branch, which the compiler vectorises;
+`fastmath` lets it reorder their sums. All of a window is inlined into one program. Random numbers are SplitMix64's
+(Steele et al., 2014), a stream for each place of the text, so that it does not matter which thread takes it. Every
+function releases the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -11,11 +27,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-LOOK = 16  # the loss is looked at in every so manieth window: its logarithms are dear
+# The loss is only shown, and its logarithms and exponentials are slow beside all else: a sixteenth of the windows is
+# enough for a curve.
+WINDOWS_PER_LOSS = 16
+# SplitMix64's increment, 2^64 over the golden ratio made odd, and the two factors that mix its bits.
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _U27, _U30, _U31, _U32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
-_ZERO, _HALF, _NINE = np.float32(0), np.float32(0.5), np.float32(9)
+# A constant without a type would turn arithmetic into double precision.
+_ZERO, _HALF = np.float32(0), np.float32(0.5)
+_TANH_IS_ONE = np.float32(9)  # Beyond it tanh is 1 in single precision, and the polynomials below are no longer good.
 # tanh(x) = x P(x²) / Q(x²), Eigen's coefficients: off by 2e-7 at most, and a loop over it is vectorised, unlike exp.
 _P = tuple(
     np.float32(c)
@@ -68,8 +89,8 @@ def window_gradients(
 ) -> tuple[float, float]:  # fmt: skip
     """Gradients of the windows around words first + start to first + stop, into the slots start to stop.
 
-    If `at_once`, all into slot 0, and each is added to the weights before the next. Returns the loss that was looked at
-    and its number of pairs. (One program for both, since compiling it takes seconds.)
+    If `at_once`, all go into slot 0, and each is added to the weights before the next. Returns the loss that was looked
+    at and its number of pairs. Both ways are one function, since compiling it takes seconds.
     """
     loss, n_pairs = 0.0, 0.0
     for i in range(start, stop):
@@ -88,7 +109,7 @@ def add_rows(work: Any, start: int, stop: int, part: int, n_parts: int, task: An
     width = weights.vectors.shape[1]
     for slot in range(start, stop):
         n = work.n_contexts[slot]
-        if n == 0:
+        if n == 0:  # At the end of a sentence, or at a word without neighbours, the slot holds an old gradient.
             continue
         for j in range(n):
             word = work.contexts[slot, j]
@@ -117,7 +138,7 @@ def window_gradient(block: Any, place: int, slot: int, rates: Any, task: Any, no
     rows = _gather(slot, n, task, noise, weights, work, scratch)
     n_outcomes = task.n_negatives + 1
     _score(scratch, rows, n_outcomes)
-    if place % LOOK == 0:
+    if place % WINDOWS_PER_LOSS == 0:
         work.loss[slot, 0] = _loss(scratch.scores, rows, n_outcomes)
         work.loss[slot, 1] = rows
     rate = np.float32(rates[0] + (rates[1] - rates[0]) * place / block.words.shape[0])
@@ -145,13 +166,16 @@ def _draw(block: Any, place: int, slot: int, task: Any, noise: Any, work: Any) -
     for k in range(1, task.n_negatives + 1):
         state += _GAMMA
         bits = _mix(state)
-        chosen = np.int64(((bits >> _U32) * n_words) >> _U32)  # the upper half chooses a place, the lower half decides
+        # Walker's alias method: the upper half of the bits chooses a column of the table, as a share of 2^32, and the
+        # lower half decides between the column's own word and its alias.
+        chosen = np.int64(((bits >> _U32) * n_words) >> _U32)
         work.outcomes[slot, k] = chosen if np.uint32(bits) < noise.threshold[chosen] else noise.alias[chosen]
     return n
 
 
 @njit(nogil=True, cache=True)
 def _mix(bits: Any) -> Any:
+    """SplitMix64's output of a state: every bit of it depends on every bit of the state."""
     bits = (bits ^ (bits >> _U30)) * _MIX_1
     bits = (bits ^ (bits >> _U27)) * _MIX_2
     return bits ^ (bits >> _U31)
@@ -182,7 +206,11 @@ def _gather(slot: int, n: int, task: Any, noise: Any, weights: Any, work: Any, s
 
 @njit(nogil=True, cache=True, fastmath=True, forceinline=True)
 def _score(scratch: Any, rows: int, n_outcomes: int) -> None:
-    """Scores of every context with every outcome; three at a time, so that a context is read a third as often."""
+    """Scores of every context with every outcome.
+
+    Three outcomes at a time: a number of the context is then read once for three products, and three sums that do not
+    wait for each other keep the arithmetic units busy.
+    """
     vectors, outputs, offset, scores = scratch
     width = vectors.shape[1]
     for j in range(rows):
@@ -227,7 +255,7 @@ def _errors(scores: Any, rows: int, n_outcomes: int, rate: Any) -> None:
 @njit(nogil=True, cache=True, fastmath=True)
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x)), as (1 + tanh(x / 2)) / 2."""
-    half = min(max(_HALF * x, -_NINE), _NINE)
+    half = min(max(_HALF * x, -_TANH_IS_ONE), _TANH_IS_ONE)
     q = half * half
     above = (((((_P[0] * q + _P[1]) * q + _P[2]) * q + _P[3]) * q + _P[4]) * q + _P[5]) * q + _P[6]
     below = ((_Q[0] * q + _Q[1]) * q + _Q[2]) * q + _Q[3]
@@ -236,7 +264,11 @@ def sigmoid(x: Any) -> Any:
 
 @njit(nogil=True, cache=True, fastmath=True, forceinline=True)
 def _differentiate(scratch: Any, rows: int, n_outcomes: int, slot: int, share: Any, work: Any) -> None:
-    """Errors times the rows of the other side."""
+    """Errors times the rows of the other side.
+
+    `share` is 1/n where a row is the mean of n vectors, each of which gets that part of its gradient. The outputs'
+    gradients do not have it, and so are made before the errors are scaled.
+    """
     vectors, outputs, _, errors = scratch
     for k in range(n_outcomes):
         _combine(errors[:, k], vectors, rows, work.d_outputs, slot, k)
@@ -250,7 +282,7 @@ def _differentiate(scratch: Any, rows: int, n_outcomes: int, slot: int, share: A
 
 @njit(nogil=True, cache=True, fastmath=True, forceinline=True)
 def _combine(factors: Any, source: Any, n: int, out: Any, slot: int, row: int) -> None:
-    """out[slot, row] = Σ_k factors[k] source[k], three at a time."""
+    """out[slot, row] = Σ_k factors[k] source[k]; three at a time: `out` is read and written a third as often."""
     width = source.shape[1]
     for i in range(width):
         out[slot, row, i] = _ZERO

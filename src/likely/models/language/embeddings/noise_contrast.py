@@ -4,7 +4,12 @@
 
 Mikolov et al. (2013); Gutmann and Hyvärinen (2012). All contexts c of a word w share its k noise words w' (as Ji et
 al., 2016): a window is then a small matrix product, each of whose rows is fetched once. Cost: 6 (k + 1) d flops for a
-pair, whatever the size of the vocabulary.
+pair, whatever the size of the vocabulary. What a window is made of, and why that is fast, is told in `kernels`.
+
+There are two ways to train on several cores. `train_in_order` takes the gradients of a batch of windows at one point,
+and then lets each thread add up those of its own rows in the order of the text: the result is the same for any number
+of threads. `train_lock_free` lets every thread add each window at once to the rows that all share; two that add to one
+row at the same moment may lose a part of it, which is rare and does little harm, but differs from run to run.
 """
 
 from __future__ import annotations
@@ -28,9 +33,14 @@ from likely.models.language.embeddings.windows import Block
 from likely.models.language.embeddings.word_vectors import Weights
 from likely.montecarlo.alias import AliasTable
 
-_CHUNK = 1 << 14  # words that a thread takes at a time where order does not matter
-_REPEATS = 32.0  # a batch is so large that its most frequent word is expected so often
-_LANES = 16  # rows are padded to so many numbers, a register of the widest kind
+# Where order does not matter, a thread takes this many words at a time: enough for handing them out to cost nothing
+# beside the work, and few enough for all threads to end at about the same time.
+_WORDS_A_TASK = 1 << 14
+# A batch is as large as makes its most frequent word be expected this often. The gradients of all its windows are taken
+# at one point, and the sum of those of one row, over more occurrences, would go too far at the usual rates.
+_REPEATS_IN_A_BATCH = 32.0
+_LARGEST_BATCH = 1024  # Windows; with 100 components and five words to either side their gradients take 7 MB.
+_LANES = 16  # Rows are padded to a multiple of what the widest registers hold: 512 bits.
 
 
 class Threads:
@@ -43,7 +53,7 @@ class Threads:
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
         self._limit = threadpool_limits(1, "blas")
-        # numbers that overflow are looked for at the end of an epoch; NumPy keeps this setting for each thread
+        # Numbers that overflow are looked for at the end of an epoch. NumPy keeps this setting for each thread.
         self._pool = ThreadPoolExecutor(self.n, initializer=partial(np.seterr, all="ignore"))
         return self
 
@@ -70,10 +80,10 @@ def train_lock_free(
 
     def chunk(first: int) -> tuple[float, float]:
         work, scratch = new_work(1, block, task, weights)
-        size = min(_CHUNK, len(block.words) - first)
+        size = min(_WORDS_A_TASK, len(block.words) - first)
         return window_gradients(block, first, 0, size, rates, task, noise, weights, work, scratch, True)
 
-    return np.sum(threads(chunk, range(0, len(block.words), _CHUNK)), axis=0)
+    return np.sum(threads(chunk, range(0, len(block.words), _WORDS_A_TASK)), axis=0)
 
 
 def train_in_order(
@@ -105,9 +115,10 @@ def train_in_order(
 
 def batch_size(words: np.ndarray, noise: AliasTable, task: Task) -> int:
     """How many windows may be taken at one point: sums of many gradients of one row overshoot."""
+    # How often a word is expected in a window: as its centre, and among its noise. As a context it is as often again.
     share = np.bincount(words[words >= 0], minlength=len(noise.alias)) / max(1, len(words))
     share = share + task.n_negatives * np.exp(noise.log_prob)
-    return int(np.clip(_REPEATS / share.max(), 1, 1024))
+    return int(np.clip(_REPEATS_IN_A_BATCH / share.max(), 1, _LARGEST_BATCH))
 
 
 def new_work(n_slots: int, block: Block, task: Task, weights: Weights) -> tuple[Work, Scratch]:

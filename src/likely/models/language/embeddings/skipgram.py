@@ -2,7 +2,7 @@
 
 Mikolov et al. (2013), Distributed representations of words and phrases and their compositionality. Three losses: the
 full softmax of s, linear in the vocabulary; noise contrast, which learns the same distribution from k noise words;
-negative sampling, which learns PMI − log k (Levy and Goldberg, 2014). Cost: `skipgram_noise`, `skipgram_softmax`.
+negative sampling, which learns PMI − log k (Levy and Goldberg, 2014). Costs are told in `noise_contrast` and `softmax`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from likely.models.language.embeddings.windows import (
 from likely.models.language.embeddings.word_vectors import Agreement, Weights, agreement, as_pairs, nearest, unit_rows
 
 LOSSES = {"negative_sampling": "negative sampling", "nce": "noise contrast", "softmax": "softmax"}
-_RATES = {"skip_gram": 0.025, "cbow": 0.2}  # a window is one example, where it was one for each of its words
+# word2vec's rate; a window as a whole is one example, where it was one for each of its eight or so words.
+_RATES = {"skip_gram": 0.025, "cbow": 0.2}
 
 
 class SkipGram(SequenceModel):
@@ -171,7 +172,7 @@ class SkipGram(SequenceModel):
         keep = keep_probability(counts, self.subsample)
         start = self._start(counts, seed)
         weights = Weights(pad(start.vectors), pad(start.outputs), start.bias)
-        with Threads(self.n_threads) as threads, np.errstate(all="ignore"):  # what overflows is looked at below
+        with Threads(self.n_threads) as threads, np.errstate(all="ignore"):  # Overflow is looked for below.
             train = self._trainer(counts, threads)
             self.history_["loss"] = []
             for epoch in range(self.n_epochs):

@@ -15,8 +15,10 @@ from likely.models.language.embeddings.noise_contrast import Threads
 from likely.models.language.embeddings.windows import Block
 from likely.models.language.embeddings.word_vectors import Weights
 
-_PART = 4096  # words of the vocabulary
-_WINDOWS = 32  # taken at one point
+# The parts of the vocabulary have one size, so that the number of threads changes no bit. It is enough for a matrix
+# product at full speed, and gives several threads something to do from some ten thousand words on.
+_WORDS_A_PART = 4096
+_WINDOWS_A_STEP = 32  # Their gradients are taken at one point, as those of `noise_contrast`'s batches.
 
 
 class Pairs(NamedTuple):
@@ -39,7 +41,7 @@ def pairs_of(block: Block, first: int, last: int, is_window: bool) -> Pairs:
     steps = np.array([step for step in range(-reach, reach + 1) if step])
     others = places[:, None] + steps
     inside = (others >= 0) & (others < len(block.words)) & (np.abs(steps) <= block.reach[places][:, None])
-    # the sentences before each place are counted: other sentences are no context, nor are the ends of this one
+    # Sentences are numbered by how many ended before: a word of another one is no context, nor is the end of this one.
     near = slice(max(0, first - reach), last + reach)
     sentence = np.cumsum(block.words[near] < 0)
     others = np.where(inside, others, places[:, None])
@@ -58,8 +60,8 @@ def train_softmax(
 ) -> np.ndarray:
     """Learn from a block's pairs, a few windows at a time; the loss and its number of pairs."""
     totals = np.zeros(2)
-    for first in range(0, len(block.words), _WINDOWS):
-        pairs = pairs_of(block, first, min(first + _WINDOWS, len(block.words)), is_window)
+    for first in range(0, len(block.words), _WINDOWS_A_STEP):
+        pairs = pairs_of(block, first, min(first + _WINDOWS_A_STEP, len(block.words)), is_window)
         if len(pairs.words):
             rate = rates[0] + (rates[1] - rates[0]) * first / len(block.words)
             totals += softmax_step(weights, pairs, np.float32(rate), threads), len(pairs.words)
@@ -75,21 +77,21 @@ def softmax_step(weights: Weights, pairs: Pairs, rate: np.floating, threads: Thr
     rows = np.arange(len(inputs))
 
     def score(start: int) -> np.ndarray:
-        part = slice(start, start + _PART)
+        part = slice(start, start + _WORDS_A_PART)
         scores[:, part] = inputs @ outputs[part].T + bias[part]
         return log_sum_exp(scores[:, part])
 
     def learn(start: int) -> np.ndarray:
-        part = slice(start, start + _PART)
+        part = slice(start, start + _WORDS_A_PART)
         errors = -rate * np.exp(scores[:, part] - log_z[:, None])
-        own = (pairs.words >= start) & (pairs.words < start + _PART)
+        own = (pairs.words >= start) & (pairs.words < start + _WORDS_A_PART)
         errors[rows[own], pairs.words[own] - start] += rate
         back = errors @ outputs[part]
         outputs[part] += errors.T @ inputs
         bias[part] += errors.sum(axis=0)
         return back
 
-    parts = range(0, len(outputs), _PART)
+    parts = range(0, len(outputs), _WORDS_A_PART)
     log_z = log_sum_exp(np.stack(threads(score, parts), axis=1))
     loss = float((log_z - scores[rows, pairs.words]).sum())
     back = np.sum(threads(learn, parts), axis=0) * share
@@ -104,7 +106,7 @@ def context_vectors(vectors: np.ndarray, pairs: Pairs) -> np.ndarray:
 
 def log_normalizers(weights: Weights, inputs: np.ndarray) -> np.ndarray:
     """(n,) log Σ_w exp(u_w·v + b_w) for the vectors v of contexts (n, d)."""
-    step = 256
+    step = 256  # Scores of all words are held for so many contexts at a time.
     parts = [inputs[start : start + step] @ weights.outputs.T + weights.bias for start in range(0, len(inputs), step)]
     return np.concatenate([log_sum_exp(part) for part in parts])
 

@@ -17,7 +17,9 @@ from likely.datasets.text.vocabulary import END_ID, SPECIAL
 from likely.montecarlo.alias import AliasTable, alias_table
 
 N_MARKS = len(SPECIAL)
-_BLOCK = 1 << 20  # tokens at a time; a window does not reach from one block into the next
+# Text is thinned out and numbered block by block, and need not be in memory. Windows do not reach from one block into
+# the next, which concerns some ten words of a million.
+_TOKENS_A_BLOCK = 1 << 20
 
 
 class Block(NamedTuple):
@@ -37,8 +39,8 @@ class Block(NamedTuple):
 def count_words(encoded: Encoded) -> np.ndarray:
     """(n_words,) how often each word of the vocabulary occurs in this text."""
     counts = np.zeros(len(encoded.vocabulary), np.int64)
-    for start in range(0, len(encoded.tokens), _BLOCK):
-        tokens = encoded.tokens[start : start + _BLOCK]
+    for start in range(0, len(encoded.tokens), _TOKENS_A_BLOCK):
+        tokens = encoded.tokens[start : start + _TOKENS_A_BLOCK]
         counts += np.bincount(tokens[tokens >= 0], minlength=len(counts))
     return counts[N_MARKS:]
 
@@ -63,8 +65,8 @@ def has_neighbours(encoded: Encoded) -> bool:
 
 def blocks(encoded: Encoded, keep: np.ndarray, window: int, n_epochs: int, epoch: int, seed: int) -> Iterator[Block]:
     """The text of one epoch, thinned out anew; the same for the same seed and epoch."""
-    n_blocks = -(-len(encoded.tokens) // _BLOCK)
-    padded = np.append(keep, 1.0).astype(np.float32)  # the last, which -1 finds, keeps the ends of sentences
+    n_blocks = -(-len(encoded.tokens) // _TOKENS_A_BLOCK)
+    padded = np.append(keep, 1.0).astype(np.float32)  # -1, the end of a sentence, finds the last, and is always kept
     for place, words in enumerate(_words(encoded)):
         random = np.random.default_rng([seed, epoch, place])
         kept = words[random.random(len(words), np.float32) < padded[words]]
@@ -74,6 +76,6 @@ def blocks(encoded: Encoded, keep: np.ndarray, window: int, n_epochs: int, epoch
 
 
 def _words(encoded: Encoded) -> Iterator[np.ndarray]:
-    for start in range(0, len(encoded.tokens), _BLOCK):
-        tokens = encoded.tokens[start : start + _BLOCK]
+    for start in range(0, len(encoded.tokens), _TOKENS_A_BLOCK):
+        tokens = encoded.tokens[start : start + _TOKENS_A_BLOCK]
         yield np.where(tokens == END_ID, -1, tokens - N_MARKS)[tokens >= END_ID].astype(np.int32)

@@ -15,7 +15,7 @@ import numpy as np
 from likely.datasets.errors import DataError, DataNotFoundError
 from likely.storage.files import write_atomically
 
-_LONGEST = 1 << 16  # bytes of a word: more means that the file is no such file
+_LONGEST_WORD = 1 << 16  # In bytes. Where no blank comes for so long, the file is of another kind.
 
 
 def write_vectors(path: str | os.PathLike[str], words: list[str], vectors: np.ndarray, *, binary: bool) -> None:
@@ -46,7 +46,7 @@ def read_vectors(path: str | os.PathLike[str], *, binary: bool) -> tuple[list[st
         n_words = width = 0
     if n_words < 1 or width < 1:
         raise DataError(f"{path}, line 1: the numbers of words and of components are needed, got {_shown(head)}.")
-    # a row takes at least so many bytes: memory is claimed only for what can be there
+    # A row takes at least this many bytes. Memory is claimed only for what the file can hold, whatever its head says.
     if n_words * (4 * width + 2 if binary else 2 * width + 1) > len(body) + 1:
         raise DataError(f"{path} is cut short: {n_words:,} words of {width} components do not fit into it.")
     words, vectors = (_read_binary if binary else _read_text)(path, body, n_words, width)
@@ -79,7 +79,7 @@ def _read_binary(path: Path, body: bytes, n_words: int, width: int) -> tuple[lis
     for i in range(n_words):
         if body[at : at + 1] == b"\n":
             at += 1
-        end = body.find(b" ", at, at + _LONGEST)
+        end = body.find(b" ", at, at + _LONGEST_WORD)
         if end < 0 or end + 1 + 4 * width > len(body):
             raise DataError(f"{path} is cut short in word {i + 1:,} of {n_words:,}, or is no binary file of vectors.")
         try:

@@ -59,7 +59,7 @@ def nearest(units: np.ndarray, target: np.ndarray, n: int, excluded: Sequence[in
     cosines[list(excluded)] = -np.inf
     n = min(n, len(units) - len(set(excluded)))
     best = np.argpartition(-cosines, n - 1)[:n] if n else np.zeros(0, int)
-    order = np.lexsort((best, -cosines[best]))  # equal ones by their number
+    order = np.lexsort((best, -cosines[best]))  # Equal cosines are ordered by the number of the row.
     return [(int(i), float(cosines[i])) for i in best[order]]
 
 

@@ -1,1 +1,1 @@
-"""n-grams: counts, smoothing, compact tables, ARPA files."""
+"""n-grams: counting, smoothing, look-up, gaps in sentences, and ARPA files."""

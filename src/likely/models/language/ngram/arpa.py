@@ -25,8 +25,8 @@ from likely.datasets.text.vocabulary import BEGIN, BEGIN_ID, END, SPECIAL, Vocab
 from likely.models.language.ngram.tables import Tables
 from likely.storage.files import write_atomically
 
-_ZERO = -99.0
-_TEN = math.log(10)
+_LOG10_OF_ZERO = -99.0  # This is what all tools write.
+_LOG_OF_TEN = math.log(10)
 
 
 def write_arpa(path: str | os.PathLike[str], tables: Tables, vocabulary: Vocabulary) -> None:
@@ -73,7 +73,7 @@ def _digits(values: Any) -> Any:
 
 
 def _log10(values: np.ndarray) -> np.ndarray:
-    return np.maximum(np.asarray(values) / _TEN, _ZERO)
+    return np.maximum(np.asarray(values) / _LOG_OF_TEN, _LOG10_OF_ZERO)
 
 
 def read_arpa(path: str | os.PathLike[str]) -> tuple[Tables, Vocabulary]:
@@ -126,7 +126,7 @@ class _Reader:
 
     def head(self) -> list[int]:
         """How many n-grams of each order the file says it has; leaves the reader at the first section's title."""
-        for line in self.lines:  # whatever stands before is a comment
+        for line in self.lines:  # Whatever stands before is a comment.
             if line == b"\\data\\":
                 break
         else:
@@ -202,7 +202,8 @@ def _tables(reader: _Reader, levels: list[_Section], vocabulary: Vocabulary, ord
     """The trie: each section's n-grams in the order of (context, word)."""
     n_words, index = len(vocabulary), {token.encode(): i for i, token in enumerate(vocabulary.tokens)}
     known = order >= 0
-    log_prob, log_backoff = [np.where(known, levels[0].p[order], _ZERO)], [np.where(known, levels[0].b[order], 0.0)]
+    log_prob = [np.where(known, levels[0].p[order], _LOG10_OF_ZERO)]
+    log_backoff = [np.where(known, levels[0].b[order], 0.0)]
     words, starts, keys = [np.arange(n_words, dtype=np.int32)], [], [np.arange(n_words, dtype=np.int64)]
     for level in levels[1:]:
         ids = _ids(reader, level, index)
@@ -220,7 +221,8 @@ def _tables(reader: _Reader, levels: list[_Section], vocabulary: Vocabulary, ord
         words.append((key % n_words).astype(np.int32))
         log_prob.append(level.p[place])
         log_backoff.append(level.b[place])
-    log_prob[0][BEGIN_ID] = _ZERO  # KenLM writes p = 1, so that a <s> may be scored; it is never predicted
+    # KenLM writes p = 1 for <s>, so that a text may have it as a token; here it is never predicted.
+    log_prob[0][BEGIN_ID] = _LOG10_OF_ZERO
     sizes = [len(part) for part in words]
     bounds = tuple(np.concatenate([[0], np.cumsum(sizes)]).tolist())
     start = np.concatenate([*starts, [bounds[-1]]]).astype(np.int64)
@@ -258,7 +260,7 @@ def _gram(level: _Section, i: int) -> str:
 
 
 def _natural(log10: np.ndarray) -> np.ndarray:
-    return np.where(log10 <= _ZERO, -np.inf, log10 * _TEN)
+    return np.where(log10 <= _LOG10_OF_ZERO, -np.inf, log10 * _LOG_OF_TEN)
 
 
 def _shown(text: bytes) -> str:

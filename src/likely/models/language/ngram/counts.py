@@ -19,8 +19,9 @@ from numba import njit
 from likely.datasets.text.encoded import Encoded, Spill, room
 from likely.datasets.text.vocabulary import BEGIN_ID
 
-_BYTES_A_POSITION = 64  # that ranking a chunk takes: keys, their copies, places, ranks
-_DIGIT = 11  # bits that radix sort looks at in a pass: 2,048 counters stay in the fastest cache
+_BYTES_A_POSITION = 64  # What ranking a chunk takes for each: keys, their copies, places, ranks.
+_LEAST_CHUNK = 256  # Positions, however small the budget: each chunk costs some calls of NumPy.
+_BITS_A_PASS = 11  # What radix sort looks at in a pass: 2,048 counters stay in the fastest cache.
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,8 @@ def count_ngrams(encoded: Encoded, order: int, memory_budget: int = 2 << 30) -> 
     memory_budget : bytes. What is larger lies in files without a name.
     """
     n_words, share = len(encoded.vocabulary), memory_budget // 16
-    numbers = room(len(encoded.tokens), np.int64, share)  # of the n-gram that ends at each position, -1 where none
+    # The number of the n-gram that ends at each position, -1 where there is none; it goes from order to order.
+    numbers = room(len(encoded.tokens), np.int64, share)
     numbers[:] = encoded.tokens
     bounds = [0, n_words]
     kinds = (np.int32, np.int64, np.int64, np.int64)
@@ -103,14 +105,16 @@ class _Level:
         self.share = memory_budget // 16
         self.size = chunk_size(memory_budget)
         self.starts = range(0, len(numbers), self.size)
-        self.whole: tuple[np.ndarray, ...] | None = None  # the only chunk, ranked
+        self.whole: tuple[np.ndarray, ...] | None = None  # If there is only one chunk, it is ranked once and kept.
 
     def table(self) -> tuple[np.ndarray, np.ndarray]:
         """Sorted keys and their counts: of the only chunk if the text fits, else of merged runs."""
         if len(self.starts) == 1:
             self.whole = _ranked(self._keys(0))
             return self.whole[0], self.whole[1]
-        runs: list[tuple[int, Any]] = []  # how often each was merged, and the run: no two are alike for long
+        # How often each run was merged, and the run. Two that were merged as often are merged at once, as a binary
+        # counter carries: no key is copied more than log2(number of chunks) times.
+        runs: list[tuple[int, Any]] = []
         for start in self.starts:
             times, run = 0, _kept(_ranked(self._keys(start))[:2], self.share)
             while runs and (runs[-1][0] == times or start == self.starts[-1]):
@@ -121,11 +125,12 @@ class _Level:
     def renumber(self, keys: np.ndarray, lower_bound: int) -> np.ndarray:
         """Put the numbers of this order in place of those of the order below; the suffix of every entry."""
         suffix = room(len(keys), np.int64, self.share)
-        for start in reversed(self.starts):  # a chunk's keys need the old numbers of the position just before it
+        # From the end to the beginning: a chunk's keys need the old numbers of the position just before it.
+        for start in reversed(self.starts):
             own, _, ranks = self.whole or _ranked(self._keys(start))
             numbers = np.append(np.searchsorted(keys, own) if self.whole is None else np.arange(len(own)), -1)[ranks]
             places, seen = slice(start, start + len(ranks)), ranks >= 0
-            # the n-gram without its first word ends at the same position
+            # The n-gram without its first word ends at the same position, where its number still stands.
             suffix[numbers[seen]] = self.numbers[places][seen] + lower_bound
             self.numbers[places] = numbers
         return suffix
@@ -145,7 +150,7 @@ class _Level:
 
 def chunk_size(memory_budget: int) -> int:
     """Positions of the text that are worked on at a time."""
-    return max(256, memory_budget // _BYTES_A_POSITION)
+    return max(_LEAST_CHUNK, memory_budget // _BYTES_A_POSITION)
 
 
 def _count_words(encoded: Encoded, step: int) -> np.ndarray:
@@ -183,7 +188,12 @@ def _link(keys: np.ndarray, n_words: int, n_contexts: int, bound: int, share: in
 
 @njit(cache=True)
 def _ranked(keys: Any) -> Any:
-    """Distinct keys in order, how often each occurs, and the rank of each position's key, -1 where it is negative."""
+    """Distinct keys in order, how often each occurs, and the rank of each position's key, -1 where it is negative.
+
+    Radix sort from the lowest digit to the highest: a pass counts the digits, turns counts into places, and puts each
+    key at the place of its digit, those with equal digits in the order in which they were. It stops above the highest
+    digit of the largest key. One function, since its arrays change their roles from pass to pass.
+    """
     ranks = np.full(keys.shape[0], -1, np.int64)
     here, places = np.empty(keys.shape[0], np.int64), np.empty(keys.shape[0], np.int32)
     n, largest = 0, np.int64(0)
@@ -196,18 +206,18 @@ def _ranked(keys: Any) -> Any:
     here, places = here[:n], places[:n]
     shift = 0
     while shift == 0 or (largest >> shift) > 0:
-        ends = np.zeros((1 << _DIGIT) + 1, np.int64)
+        ends = np.zeros((1 << _BITS_A_PASS) + 1, np.int64)
         for i in range(n):
-            ends[((here[i] >> shift) & ((1 << _DIGIT) - 1)) + 1] += 1
-        for j in range(1 << _DIGIT):
+            ends[((here[i] >> shift) & ((1 << _BITS_A_PASS) - 1)) + 1] += 1
+        for j in range(1 << _BITS_A_PASS):
             ends[j + 1] += ends[j]
         for i in range(n):
-            digit = (here[i] >> shift) & ((1 << _DIGIT) - 1)
+            digit = (here[i] >> shift) & ((1 << _BITS_A_PASS) - 1)
             there[ends[digit]], other_places[ends[digit]] = here[i], places[i]
             ends[digit] += 1
         here, there, places, other_places = there, here, other_places, places
-        shift += _DIGIT
-    counts = there  # room that is free now
+        shift += _BITS_A_PASS
+    counts = there  # Sorted keys are in `here`; the other array is free, and distinct keys are never more than keys.
     n_distinct = 0
     for i in range(n):
         if i == 0 or here[i] != here[n_distinct - 1]:

@@ -18,7 +18,8 @@ from likely.datasets.text.encoded import Encoded
 from likely.datasets.text.vocabulary import BEGIN_ID, END_ID, Vocabulary
 from likely.models.language.ngram.tables import Tables, next_probabilities, score_rows
 
-LARGEST = 1 << 20  # cells of a tensor
+# Of a tensor, 8 MB: a gap by itself may be any of a million words, of two neighbours each one of a thousand.
+MOST_CELLS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +39,7 @@ class Lattice:
 
     def sample(self, random: np.random.Generator, n: int) -> np.ndarray:
         """(n, length) completed sentences, `</s>` included: forwards, each token by its factor and what follows."""
-        chosen = np.zeros((n, 1), dtype=np.int64)  # places in the sets, that of <s> first
+        chosen = np.zeros((n, 1), dtype=np.int64)  # Places in the sets; that of <s> is the first.
         for factor, future in zip(self.log_factors, self.log_future, strict=True):
             log_p = (factor + future)[tuple(chosen[:, 1 - factor.ndim :].T)] if factor.ndim > 1 else factor + future
             log_p = np.broadcast_to(log_p, (n, factor.shape[-1]))
@@ -48,15 +49,17 @@ class Lattice:
         return np.column_stack([s[place] for s, place in zip(self.sets[1:], chosen.T[1:], strict=True)])
 
 
-def lattice(tables: Tables, ids: np.ndarray, largest: int = LARGEST) -> Lattice:
+def lattice(tables: Tables, ids: np.ndarray, largest: int = MOST_CELLS) -> Lattice:
     """Forward and backward over a sentence, which ends with `</s>` and has -1 where a token is not observed."""
     sets, is_exact = _candidates(tables, ids, largest)
-    back = tables.order - 1  # sets that a state chooses in
+    back = tables.order - 1  # A state is a choice in so many sets, fewer at the beginning of the sentence.
+    # Forwards: log p of what is observed so far and of each state. A set that is out of reach is summed out.
     factors, past = [], [np.zeros((1,) * min(back, 1))]
     for t in range(1, len(sets)):
         factors.append(_factor(tables, sets[max(0, t - back) : t + 1]))
         joint = past[-1][..., None] + factors[-1]
         past.append(logsumexp(joint, axis=0) if joint.ndim > back else joint)
+    # Backwards: log p of what is still to come, given each state; then with an axis for the set that a factor sums out.
     future = [np.zeros(past[-1].shape)]
     for factor, state in zip(factors[:0:-1], past[-2::-1], strict=False):
         after = future[-1] if factor.ndim <= back else future[-1][None]
@@ -81,8 +84,8 @@ def _candidates(tables: Tables, ids: np.ndarray, largest: int) -> tuple[list[np.
     padded = np.concatenate([[BEGIN_ID], ids])
     is_gap = padded < 0
     window = np.ones(tables.order, dtype=np.int64)
-    together = int(np.convolve(is_gap.astype(np.int64), window).max())  # gaps that a factor may span
-    words = np.delete(np.arange(tables.n_words), [BEGIN_ID, END_ID])  # a gap is a token: the length is known
+    together = int(np.convolve(is_gap.astype(np.int64), window).max())  # A factor spans so many gaps at most.
+    words = np.delete(np.arange(tables.n_words), [BEGIN_ID, END_ID])  # The length is known, so a gap is no edge.
     size = len(words) if len(words) ** together <= largest else int(largest ** (1 / together) + 1e-9)
     sets = [
         _best(tables, padded, t, words, size) if is_gap[t] else padded[t : t + 1].astype(np.int64)
@@ -99,7 +102,7 @@ def _best(tables: Tables, padded: np.ndarray, t: int, words: np.ndarray, size: i
     known = padded[before[-1] + 1 if len(before) else 0 : t]
     with np.errstate(divide="ignore"):
         liking = np.log(next_probabilities(tables, known))[words]
-    if padded[t + 1] >= 0:  # there is one: the last token is </s>
+    if padded[t + 1] >= 0:  # There is a next token, since the last one is </s>.
         liking = liking + score_rows(tables, np.column_stack([words, np.full(len(words), padded[t + 1])]))
     return np.sort(words[np.argsort(-liking, kind="stable")[:size]])
 
@@ -113,7 +116,7 @@ class GapConditional:
     is_exact : (n_sentences,) whether every token was a candidate for every gap. method : how, for people.
     """
 
-    def __init__(self, tables: Tables, encoded: Encoded, seed: int, largest: int = LARGEST):
+    def __init__(self, tables: Tables, encoded: Encoded, seed: int, largest: int = MOST_CELLS):
         self.encoded, self.seed = encoded, seed
         self.lattices: dict[int, Lattice] = {}
         holed = np.unique(np.searchsorted(encoded.offsets, encoded.gaps, side="right") - 1)

@@ -30,8 +30,8 @@ SMOOTHINGS = {
     "modified_kneser_ney": "modified Kneser-Ney",
     "stupid_backoff": "stupid back-off",
 }
-_BOTH = ("witten_bell", "absolute_discounting", "kneser_ney", "modified_kneser_ney")  # interpolated or back-off
-_READ = "arpa"  # the smoothing of a model that was read from an ARPA file, which does not tell
+_HAVE_BOTH_FORMS = ("witten_bell", "absolute_discounting", "kneser_ney", "modified_kneser_ney")
+_UNTOLD = "arpa"  # An ARPA file does not tell by which smoothing it was made.
 
 
 class NGram(SequenceModel):
@@ -67,7 +67,7 @@ class NGram(SequenceModel):
     """
 
     order: Annotated[int, Interval(Integral, 1, 20, closed="both")] = 3
-    smoothing: Annotated[str, one_of({*SMOOTHINGS, _READ})] = "modified_kneser_ney"
+    smoothing: Annotated[str, one_of({*SMOOTHINGS, _UNTOLD})] = "modified_kneser_ney"
     _: KW_ONLY
     interpolated: bool = True
     k: Positive = 1.0
@@ -92,7 +92,7 @@ class NGram(SequenceModel):
         from likely.models.language.ngram.arpa import read_arpa
 
         tables, vocabulary = read_arpa(path)
-        model = cls(tables.order, _READ, random_state=0)
+        model = cls(tables.order, _UNTOLD, random_state=0)
         model.vocabulary_, model.params_ = vocabulary, tables
         model.tokenizer_, model.seed_, model.history_ = "whitespace", 0, {}
         return model
@@ -111,7 +111,7 @@ class NGram(SequenceModel):
         from likely.models.language.ngram.counts import count_ngrams
         from likely.models.language.ngram.smoothing import estimate
 
-        if self.smoothing == _READ:
+        if self.smoothing == _UNTOLD:
             raise ValueError("smoothing 'arpa' is that of a model read from a file: name one to fit.")
         counts = count_ngrams(encoded, self.order, self.memory_budget)
         tables, self.discounts_ = estimate(
@@ -148,7 +148,7 @@ class NGram(SequenceModel):
 
     def _describe(self) -> str:
         kind = SMOOTHINGS.get(self.smoothing, "ARPA")
-        form = " back-off" if self.smoothing in _BOTH and not self.interpolated else ""
+        form = " back-off" if self.smoothing in _HAVE_BOTH_FORMS and not self.interpolated else ""
         return f"{kind}{form} {self.order}-gram"
 
     def _arrays(self) -> dict[str, np.ndarray]:

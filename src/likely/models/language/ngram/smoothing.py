@@ -23,9 +23,9 @@ from likely.datasets.text.vocabulary import BEGIN_ID
 from likely.models.language.ngram.counts import Counts, chunk_size
 from likely.models.language.ngram.tables import Tables
 
-N_DISCOUNTS = 7  # counts 0 to 5 have their own, from 6 on there is one for all
-_KATZ_LARGEST = 5  # counts above are trusted (Katz, 1987)
-_FALLBACK = {"modified_kneser_ney": (0.5, 1.0, 1.5)}  # as KenLM's --discount_fallback
+N_DISCOUNTS = 7  # Counts 0 to 5 have one each, which is as far as Katz goes; 6 stands for all that are larger.
+_LARGEST_DISCOUNTED = 5  # Katz (1987) trusts larger counts as they are.
+_DISCOUNTS_OF_SMALL_TEXT = (0.5, 1.0, 1.5)  # As KenLM's --discount_fallback.
 STUPID_FACTOR = 0.4  # Brants et al. (2007)
 
 
@@ -116,7 +116,7 @@ def _constant(discount: float) -> np.ndarray:
 
 def _modified(n: np.ndarray) -> np.ndarray:
     """Chen and Goodman's three discounts (their equation 26), as KenLM has them for text that is too small."""
-    three: Any = _FALLBACK["modified_kneser_ney"]
+    three: Any = _DISCOUNTS_OF_SMALL_TEXT
     if n[1:4].all():
         y = n[1] / (n[1] + 2 * n[2])
         found = [c - (c + 1) * y * n[c + 1] / n[c] for c in (1, 2, 3)]
@@ -127,7 +127,7 @@ def _modified(n: np.ndarray) -> np.ndarray:
 
 def _good_turing(n: np.ndarray) -> np.ndarray:
     """Katz' discounts of counts up to the largest k <= 5 for which all are sound; 1/2 of every count where none is."""
-    for largest in range(_KATZ_LARGEST, 0, -1):
+    for largest in range(_LARGEST_DISCOUNTED, 0, -1):
         if not n[1 : largest + 2].all():
             continue
         common = (largest + 1) * n[largest + 1] / n[1]
@@ -192,34 +192,58 @@ def _count_suffixes(suffix: Any, n_words: int, out: Any) -> None:
 def _contexts(
     first, last, start, counts, suffix, discounts, interpolated, types, added, reserve, n_outcomes, prob, backoff
 ):  # fmt: skip
-    """The rule of the module for the contexts `first` to `last`, whose shorter contexts are done."""
+    """The rule of the module for the contexts `first` to `last`, whose shorter contexts are done.
+
+    The words seen after context h are its children start[h] to start[h + 1], side by side, so that a context is two
+    passes over a few neighbouring entries: one sums, one spends. Only `prob[suffix[i]]`, which is p(w | h'), lies
+    elsewhere: the suffix of an entry is the same n-gram without its first word, one order below.
+    """
     for h in range(first, last):
-        a, b = start[h], start[h + 1]
-        total, taken, n_seen, lower = 0.0, 0.0, 0, 0.0
-        for i in range(a, b):
-            total += counts[i]
-            taken += discounts[min(counts[i], N_DISCOUNTS - 1)]
-            if counts[i] > 0:
-                n_seen += 1
-                lower += prob[suffix[i]] if added == 0 else 1 / n_outcomes
+        children = start[h], start[h + 1]
+        total, taken, n_seen, below_seen = _sums(children, counts, suffix, discounts, added, n_outcomes, prob)
         mass = taken + types * n_seen + added
         if mass == 0 and reserve > 0:
             mass = reserve
         total += mass - taken
-        if total == 0:  # no word was seen here
+        if total == 0:  # No word was seen here, in the lower orders' counts of Kneser-Ney: all is left to h'.
             backoff[h] = 1.0
-            for i in range(a, b):
+            for i in range(children[0], children[1]):
                 prob[i] = prob[suffix[i]]
             continue
         weight, scale = mass / total, 1 / total
         if not interpolated:
-            if n_seen >= n_outcomes or lower >= 1.0:  # nothing is left to back off to
-                weight, scale = 0.0, 1 / (total - mass)
-            else:
-                weight /= 1 - lower
+            weight, scale = _backed_off(mass, total, below_seen, n_seen >= n_outcomes)
         backoff[h] = weight
-        for i in range(a, b):
-            below = prob[suffix[i]] if added == 0 else 1 / n_outcomes
+        for i in range(children[0], children[1]):
             prob[i] = (counts[i] - discounts[min(counts[i], N_DISCOUNTS - 1)]) * scale
             if interpolated or counts[i] == 0:
-                prob[i] += weight * below
+                prob[i] += weight * _below(i, suffix, added, n_outcomes, prob)
+
+
+# The three below are inlined before they are compiled: a call would count the references to each array that it is
+# given, and then all would take twice as long.
+@njit(cache=True, inline="always")
+def _sums(children, counts, suffix, discounts, added, n_outcomes, prob):
+    """Over a context's children: counts, discounts, how many were seen, and what these have in the shorter context."""
+    total, taken, n_seen, below_seen = 0.0, 0.0, 0, 0.0
+    for i in range(children[0], children[1]):
+        total += counts[i]
+        taken += discounts[min(counts[i], N_DISCOUNTS - 1)]
+        if counts[i] > 0:
+            n_seen += 1
+            below_seen += _below(i, suffix, added, n_outcomes, prob)
+    return total, taken, n_seen, below_seen
+
+
+@njit(cache=True, inline="always")
+def _below(i, suffix, added, n_outcomes, prob):
+    """p(w | h') of an entry: that of its suffix; uniform for add-k."""
+    return prob[suffix[i]] if added == 0 else 1 / n_outcomes
+
+
+@njit(cache=True, inline="always")
+def _backed_off(mass, total, below_seen, are_all_seen):
+    """b(h), such that the unseen words get the mass, and 1 / C(h); where no word is unseen the mass is given back."""
+    if are_all_seen or below_seen >= 1.0:
+        return 0.0, 1 / (total - mass)
+    return mass / total / (1 - below_seen), 1 / total

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.contract.sequence_predictor import SequencePredictor, grouped
 from likely.contract.settings import Count, Positive, one_of
+from likely.models.language.pairs.tokens import check_as_many
 from likely.models.language.pairs.turing_network import CONTROLLERS, TuringNetwork, script, turing_losses
 from likely.training.optimisers import Schedule
 
@@ -56,6 +57,7 @@ class NeuralTuringMachine(SequencePredictor):
     gradient_clip: Positive | None = 10.0
 
     _losses = staticmethod(turing_losses)
+    _counted = "every bit of the target"
 
     def predict_proba(self, X: Any, lengths: Any = None) -> list[np.ndarray]:
         """Of each sequence, (length, bits) probabilities of ones.
@@ -98,8 +100,7 @@ class NeuralTuringMachine(SequencePredictor):
 
     def _pairs(self, X: Any, y: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
         inputs, targets = _bits(X, "X", self.n_inputs_), _bits(y, "y", self.n_outputs_)
-        if len(inputs) != len(targets):
-            raise ValueError(f"X has {len(inputs)} sequences and y has {len(targets)}: give as many.")
+        check_as_many(inputs, targets)
         return inputs, targets
 
     def _network(self, key: jax.Array) -> TuringNetwork:
@@ -116,9 +117,11 @@ class NeuralTuringMachine(SequencePredictor):
 
 def _bits(X: Any, name: str, n_bits: int | None = None) -> list[np.ndarray]:
     """Sequences as matrices (t, bits) of 0 and 1."""
-    sequences = [np.asarray(x) for x in X]
-    if not sequences:
+    if isinstance(X, str) or not hasattr(X, "__len__"):
+        raise ValueError(f"{name} must be a list of sequences, matrices (steps, bits), got {X!r}.")
+    if len(X) == 0:
         raise ValueError(f"{name} has no sequences.")
+    sequences = [_matrix(x, f"sequence {number} of {name}") for number, x in enumerate(X)]
     n_bits = n_bits or (sequences[0].shape[1] if sequences[0].ndim == 2 else 1)
     for number, sequence in enumerate(sequences):
         if sequence.ndim != 2 or len(sequence) == 0 or sequence.shape[1] != n_bits:
@@ -129,6 +132,13 @@ def _bits(X: Any, name: str, n_bits: int | None = None) -> list[np.ndarray]:
         if not np.isin(sequence, (0, 1)).all():
             raise ValueError(f"sequence {number} of {name} must hold bits, 0 or 1.")
     return [sequence.astype(np.float32) for sequence in sequences]
+
+
+def _matrix(x: Any, which: str) -> np.ndarray:
+    try:
+        return np.asarray(x)
+    except ValueError:
+        raise ValueError(f"{which} must be a matrix (steps, bits), and its steps are of different lengths.") from None
 
 
 @eqx.filter_jit

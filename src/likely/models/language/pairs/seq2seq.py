@@ -57,6 +57,7 @@ class Seq2Seq(SequencePredictor):
     attention: bool = True
 
     _losses = staticmethod(seq2seq_losses)
+    _counted = "every token of the target and its end"
 
     def predict(self, X: Any, max_length: int | None = None) -> list[Any]:
         """The targets by greedy decoding: the likeliest token at each step.

@@ -59,6 +59,7 @@ class SequenceClassifier(ClassifierMixin, SequencePredictor):
     bidirectional: bool = False
 
     _losses = staticmethod(class_losses)
+    _counted = "the label"
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """(n, n_classes) log P(class | sequence)."""
@@ -72,7 +73,8 @@ class SequenceClassifier(ClassifierMixin, SequencePredictor):
 
     def predict(self, X: Any) -> np.ndarray:
         """(n,) the likeliest class."""
-        return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
+        likeliest = self.predict_log_proba(X).argmax(axis=1)
+        return self.classes_[likeliest]
 
     @property
     def classes_(self) -> np.ndarray:

@@ -57,6 +57,7 @@ class SequenceLabeller(SequencePredictor):
     bidirectional: bool = True
 
     _losses = staticmethod(label_losses)
+    _counted = "every label"
 
     def predict_log_proba(self, X: Any) -> list[np.ndarray]:
         """Of each sequence, (tokens, labels) log-probabilities in the order of `labels_`."""

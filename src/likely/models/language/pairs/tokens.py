@@ -17,18 +17,22 @@ def read_sequences(X: Any, name: str, *, may_be_empty: bool = False) -> list[lis
     """Lists of tokens, which are strings or whole numbers."""
     if isinstance(X, str) or not hasattr(X, "__len__"):
         raise ValueError(f"{name} must be a list of sequences, texts or lists of tokens, got {X!r}.")
-    sequences = [x.tolist() if isinstance(x, np.ndarray) else x for x in X]
-    if not sequences:
+    if len(X) == 0:
         raise ValueError(f"{name} has no sequences.")
-    for number, sequence in enumerate(sequences):
-        if not isinstance(sequence, str | list | tuple):
-            raise ValueError(f"sequence {number} of {name} must be a text or a list of tokens, got {sequence!r}.")
-        if not may_be_empty and len(sequence) == 0:
-            raise ValueError(f"sequence {number} of {name} is empty: leave it out.")
-        wrong = [token for token in sequence if not isinstance(token, str | int | np.integer)]
-        if wrong:
-            raise ValueError(f"sequence {number} of {name} holds {wrong[0]!r}: tokens are strings or whole numbers.")
-    return [[t.item() if isinstance(t, np.integer) else t for t in sequence] for sequence in sequences]
+    return [_read_sequence(x, f"sequence {number} of {name}", may_be_empty) for number, x in enumerate(X)]
+
+
+def _read_sequence(x: Any, which: str, may_be_empty: bool) -> list[Any]:
+    """One sequence as a list of Python's own strings and numbers, as files of models hold them."""
+    sequence = x.tolist() if isinstance(x, np.ndarray) else x
+    if not isinstance(sequence, str | list | tuple):
+        raise ValueError(f"{which} must be a text or a list of tokens, got {sequence!r}.")
+    if len(sequence) == 0 and not may_be_empty:
+        raise ValueError(f"{which} is empty: leave it out.")
+    odd = [token for token in sequence if not isinstance(token, str | int | np.integer)]
+    if odd:
+        raise ValueError(f"{which} holds {odd[0]!r}: tokens are strings or whole numbers.")
+    return [token.item() if isinstance(token, np.integer) else token for token in sequence]
 
 
 def are_texts(X: Any) -> bool:

@@ -20,7 +20,8 @@ from likely.nets.recurrent import Cell, output_of
 from likely.runtime import float_dtype
 
 CONTROLLERS = ("lstm", "feedforward")
-_EMPTY = 1e-6  # a memory that is constant at first is learned best (Collier and Beel, 2018)
+# A memory that is constant at first is learned best (Collier and Beel, 2018); not 0, where a cosine has no direction.
+_FIRST_CONTENT = 1e-6
 
 
 class TuringState(eqx.Module):
@@ -77,7 +78,7 @@ class TuringNetwork(eqx.Module):
         m, dtype = self.first_read.shape[0], self.first_read.dtype
         at_first = jnp.zeros((n, 2, self.n_slots), dtype).at[:, :, 0].set(1)
         own = self.controller.first(n) if isinstance(self.controller, Cell) else None
-        memory = jnp.full((n, self.n_slots, m), _EMPTY, dtype)
+        memory = jnp.full((n, self.n_slots, m), _FIRST_CONTENT, dtype)
         return TuringState(memory, at_first, jnp.broadcast_to(self.first_read[None], (n, m)), own)
 
     def step(self, state: TuringState, x: Float[Array, "n i"]) -> tuple[TuringState, Float[Array, "n o"]]:

@@ -1,1 +1,1 @@
-"""Recurrent cells along text."""
+"""A language model of recurrent cells: its network, how it writes, and how gradients fare through time."""

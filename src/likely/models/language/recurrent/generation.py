@@ -44,9 +44,8 @@ class Choice(NamedTuple):
             scores = jnp.where(scores >= least, scores, -jnp.inf)
         if self.top_p is not None:
             ordered = jnp.sort(jax.nn.softmax(scores), axis=-1)[:, ::-1]
-            before = (
-                jnp.cumsum(ordered, axis=-1) - ordered
-            )  # a token is in the nucleus if those before it are not enough
+            # A token is in the nucleus if those that are likelier do not have the probability wanted.
+            before = jnp.cumsum(ordered, axis=-1) - ordered
             least = jnp.min(jnp.where(before < self.top_p, ordered, jnp.inf), axis=-1, keepdims=True)
             scores = jnp.where(jax.nn.softmax(scores) >= least, scores, -jnp.inf)
         return scores

@@ -12,7 +12,8 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from likely.nets.recurrent import Stack, drop
 from likely.runtime import float_dtype
 
-N_DROPS = 99  # number of the dropout between embeddings and cells
+# Each dropout has a key of its own, folded in by its number. The layers' are 0, 1, ...; the embeddings' is beyond them.
+EMBEDDING_DROPOUT = 99
 
 
 class LanguageNetwork(eqx.Module):
@@ -68,7 +69,7 @@ class LanguageNetwork(eqx.Module):
         dropout: float = 0.0,
     ) -> tuple[Float[Array, "n t h"], tuple]:
         """Outputs after each token, and the last states."""
-        x = drop(None if key is None else jax.random.fold_in(key, N_DROPS), self.embedding[tokens], dropout)
+        x = drop(None if key is None else jax.random.fold_in(key, EMBEDDING_DROPOUT), self.embedding[tokens], dropout)
         return self.stack.unroll(x, states, fresh, key=key, dropout=dropout)
 
     def step(self, states: tuple, tokens: Int[Array, " n"]) -> tuple[tuple, Float[Array, "n V"]]:

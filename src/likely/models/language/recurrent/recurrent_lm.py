@@ -33,9 +33,11 @@ from likely.storage.modules import restore_module, save_module
 from likely.training import TrainingConfig, train
 from likely.training.optimisers import Schedule
 
-_NEVER = -1e4  # log-odds of <s> as a next token
-_SCORED, _BLOCK = 1024, 128  # tokens read together; of them so many whose scores of all V words are alive at a time
-_SHORTEST = 16  # sentences are padded to this times a power of two
+_LOG_ODDS_OF_NEVER = -1e4  # Of <s> as a next token: exp of it is 0 in single precision, and its gradient is finite.
+# Cells read this many tokens together, sentences side by side, which makes their products large enough to be fast. The
+# scores of all V words are made for fewer at a time, so that they stay in the cache.
+_TOKENS_READ, _TOKENS_SCORED = 1024, 128
+_LEAST_PADDED_LENGTH = 16  # Sentences are padded to this times a power of two: few programs serve all lengths.
 
 use_compilation_cache()
 
@@ -135,7 +137,7 @@ class RecurrentLM(EarlyStopped, SequenceModel):
                 batch_size=n_streams,
                 shuffle=False,
                 patience=self.patience if has_valid else None,
-                memory_budget=TrainingConfig.memory_budget,  # the model's own is of text
+                memory_budget=TrainingConfig.memory_budget,  # The model's own setting is about text.
             ),
             key=train_key,
             state=Stream(module.first(n_streams)),
@@ -152,10 +154,10 @@ class RecurrentLM(EarlyStopped, SequenceModel):
         lengths = np.diff(encoded.offsets)
         holed = np.zeros(len(encoded), bool)
         holed[np.searchsorted(encoded.offsets, encoded.gaps, side="right") - 1] = True
-        room = _SHORTEST * 2 ** np.ceil(np.log2(np.maximum(lengths / _SHORTEST, 1))).astype(int)
+        room = _LEAST_PADDED_LENGTH * 2 ** np.ceil(np.log2(np.maximum(lengths / _LEAST_PADDED_LENGTH, 1))).astype(int)
         for size in np.unique(room):
             chosen = np.flatnonzero((room == size) & ~holed)
-            together = max(1, _SCORED // int(size))
+            together = max(1, _TOKENS_READ // int(size))
             for start in range(0, len(chosen), together):
                 self._score_some(encoded, chosen[start : start + together], together, int(size), out)
         return out
@@ -206,7 +208,7 @@ class RecurrentLM(EarlyStopped, SequenceModel):
 def _log_probs(module: LanguageNetwork, tokens: jax.Array) -> jax.Array:
     """Log p of every token but the first of each row, block by block, so that scores of all words stay in the cache."""
     outputs, _ = module.unroll(tokens[:, :-1], module.first(len(tokens)))
-    parts = outputs.reshape(-1, _BLOCK, outputs.shape[-1]), tokens[:, 1:].reshape(-1, _BLOCK)
+    parts = outputs.reshape(-1, _TOKENS_SCORED, outputs.shape[-1]), tokens[:, 1:].reshape(-1, _TOKENS_SCORED)
     return lax.map(lambda part: module.log_probs(*part), parts).reshape(len(tokens), -1)
 
 
@@ -232,7 +234,7 @@ def stretched(encoded: Encoded, n_streams: int, length: int) -> np.ndarray:
 
 def _with_bias(module: LanguageNetwork, log_shares: np.ndarray) -> LanguageNetwork:
     """The network with words as frequent as in the text from the start, and <s> never."""
-    bias = jnp.asarray(np.maximum(log_shares, _NEVER), module.bias.dtype)
+    bias = jnp.asarray(np.maximum(log_shares, _LOG_ODDS_OF_NEVER), module.bias.dtype)
     return eqx.tree_at(lambda m: m.bias, module, bias)
 
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from likely.contract.evidence import Evidence
-from likely.contract.model import Model
+from likely.contract.model import InStandardUnits, Model
 from likely.models.latent.diagnosis.annealed_latents import ROWS_AT_ONCE, Effort, Start, anneal, anneal_back, summed
 from likely.objectives.elbo import antithetic_noise, elbo_of, refine_answer
 from likely.runtime import by_blocks, float_dtype
@@ -55,11 +55,12 @@ def annealed_evidence(
     """
     effort = _effort(n_temperatures, n_chains, n_leapfrog)
     module = _decoder(model)
-    encoded, rows = model._rows(X)
-    run = partial(anneal, model._key("evidence", random_state), module, start=start, effort=effort)
+    inside = InStandardUnits(model)
+    encoded, rows = inside.read(X)
+    run = partial(anneal, inside.key("evidence", random_state), module, start=start, effort=effort)
     values, replicates = summed(by_blocks(run, rows, size=ROWS_AT_ONCE))
     method = f"annealing from the {start}, {effort}"
-    return model._finished(Evidence.lower_bound(values, replicates, method=method), encoded)
+    return inside.finished(Evidence.lower_bound(values, replicates, method=method), encoded)
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def bidirectional_gap(
     module = _decoder(model)
     if n_rows < 2:
         raise ValueError(f"`n_rows` must be at least 2, got {n_rows}: an error needs two.")
-    draw, forth, back = jax.random.split(model._key("sample", random_state), 3)
+    draw, forth, back = jax.random.split(InStandardUnits(model).key("sample", random_state), 3)
     x, z = (np.asarray(part) for part in _own_rows(draw, module, n_rows))
     d = x.shape[1]
     forward = by_blocks(partial(anneal, forth, module, start="prior", effort=effort), x, size=ROWS_AT_ONCE)
@@ -167,8 +168,8 @@ def evidence_gap(
     The others are those of `annealed_evidence`.
     """
     module = _decoder(model)
-    encoded, rows = model._rows(X)
-    key = model._key("evidence", random_state)
+    encoded, rows = InStandardUnits(model).read(X)
+    key = InStandardUnits(model).key("evidence", random_state)
     bounds = partial(_bounds, key, module, n_refine=n_refine, n_samples=n_samples + n_samples % 2)
     elbo, best = by_blocks(bounds, rows, size=ROWS_AT_ONCE)
     shift = model.scaling_.log_jacobian(~np.isnan(encoded))
