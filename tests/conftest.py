@@ -1,8 +1,10 @@
-"""What all tests share: seeds, the configuration of JAX, and the folder of real data.
+"""What all tests share: seeds, the configuration of JAX, checked shapes, and the folder of real data.
 
 Seeds are scikit-learn's way: a test that draws random numbers takes `global_random_seed` and must pass with every seed.
 One fixed seed runs by default; `LIKELY_TESTS_GLOBAL_RANDOM_SEED` takes another ("7"), a range ("3-9", both ends
 included) or "all" (0 to 99). Hypothesis draws the same examples every time, unless that variable is set.
+
+Shapes in signatures are checked in every call that a test makes: tests/shapes.py.
 """
 
 from __future__ import annotations
@@ -12,8 +14,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import jaxtyping
 import pytest
 from hypothesis import settings
+
+from tests import shapes
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_SEED = 42
@@ -37,6 +42,8 @@ settings.register_profile(
     "likely", deadline=None, derandomize=not os.environ.get("LIKELY_TESTS_GLOBAL_RANDOM_SEED"), print_blob=True
 )
 settings.load_profile("likely")
+
+shapes.install()
 
 
 def seeds_from(text: str | None) -> list[int]:
@@ -71,6 +78,14 @@ def _release_programs() -> Iterator[None]:
         import jax
 
         jax.clear_caches()
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """No check of shapes and types inside the test, which hands a function what the function itself must refuse."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 def environment_of(n_devices: int) -> dict[str, str]:

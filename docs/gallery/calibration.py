@@ -51,7 +51,7 @@ def random_machines(seed: int, n: int, strongest: float = 4.0) -> RBMParams:
     hidden = 0.5 * rng.normal(size=(n, N_HIDDEN)) - weights.sum(axis=1) / 2
     chains = rng.random((n, N_CHAINS, N_HIDDEN)) < 0.5
     arrays = [jnp.asarray(a, jnp.float32) for a in (weights, visible, hidden)]
-    return RBMParams(*arrays, jnp.asarray(chains))
+    return jax.vmap(RBMParams)(*arrays, jnp.asarray(chains))
 
 
 @eqx.filter_jit

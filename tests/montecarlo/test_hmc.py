@@ -62,6 +62,7 @@ def test_chains_that_never_met_are_seen(global_random_seed):
     assert met < 1.05
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("run", "said"),
     [

@@ -29,7 +29,7 @@ def test_cells_are_what_they_say(kind, squashing, global_random_seed):
         state = jax.tree.map(lambda a: np.asarray(a)[0], cell.first(1))
         for t in range(5):
             state = plain_step(cell, state, x[row, t])
-            np.testing.assert_allclose(outputs[row, t], output_of(state), rtol=1e-10)
+            np.testing.assert_allclose(outputs[row, t], output_of(jax.tree.map(jnp.asarray, state)), rtol=1e-10)
         jax.tree.map(lambda a, b, row=row: np.testing.assert_allclose(a[row], b, rtol=1e-10), last, state)
 
 

@@ -169,7 +169,7 @@ class Columns:
         return _sum_observed(terms, observed)
 
     def log_density(
-        self, x: Float[Array, "*n d"], observed: Bool[Array, "*n d"] | None, eta: Float[Array, "*n D"]
+        self, x: Float[Array, "*#n d"], observed: Bool[Array, "*#n d"] | None, eta: Float[Array, "*#n D"]
     ) -> Float[Array, "*n"]:
         """Log p(x | eta), summed over the observed columns."""
         linear = jnp.sum(eta * self.statistics(x, observed), axis=-1)

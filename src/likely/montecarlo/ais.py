@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Key, Num
 
 LogDensities = Callable[[Any], Array]  # chains -> (n_chains,)
 KernelAt = Callable[[Array, Any, Array], Any]  # (key, chains, at) -> chains
@@ -142,7 +142,7 @@ def adaptive_stops(
 def annealed_importance(
     key: Key[Array, ""],
     state: Any,
-    path: Float[Array, " t"],
+    path: Num[Array, " t"],
     log_ratio: Callable[[Any, Array, Array], Float[Array, "*n"]],
     kernel: Callable[[Array, Any, Array], Any],
 ) -> Float[Array, "*n"]:

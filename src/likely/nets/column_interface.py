@@ -83,9 +83,9 @@ def location_mean(
 
 def log_density_at(
     columns: Columns,
-    x: Float[Array, "*n d"],
-    observed: Bool[Array, "*n d"] | None,
-    location: Float[Array, "*n L"],
+    x: Float[Array, "*#n d"],
+    observed: Bool[Array, "*#n d"] | None,
+    location: Float[Array, "*#n L"],
     log_scale: Float[Array, " r"],
 ) -> Float[Array, "*n"]:
     """log p(x | location) summed over the observed columns.

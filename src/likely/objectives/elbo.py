@@ -63,7 +63,7 @@ class LatentModel(Protocol):
         """log p(x | z) (n, s) of rows (n, d) for latents (n, s, k)."""
 
 
-def kl_to_standard_normal(mean: Float[Array, "*n k"], log_std: Float[Array, "*n k"]) -> Float[Array, "*n"]:
+def kl_to_standard_normal(mean: Float[Array, "*#n k"], log_std: Float[Array, "*#n k"]) -> Float[Array, "*n"]:
     """KL(N(mean, std²) || N(0, I)) = ½ sum (std² + mean² - 1 - log std²).
 
     >>> float(kl_to_standard_normal(jnp.array([1.0]), jnp.array([0.0])))

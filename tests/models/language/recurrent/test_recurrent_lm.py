@@ -56,7 +56,9 @@ def test_streams_carry_their_state_from_stretch_to_stretch(double):
     """The mean loss along stretches with the state carried on is that of whole sentences."""
     encoded = double._encoded(TEXT)
     rows = stretched(encoded, 1, 4)
-    inputs, targets = (np.concatenate(np.asarray(part)) for part in stretches(Batch(jnp.asarray(rows), None, None)))
+    inputs, targets = (
+        np.concatenate(np.asarray(part)) for part in stretches(Batch(jnp.asarray(rows), None, jnp.ones(len(rows))))
+    )
     n = len(encoded.tokens)
     np.testing.assert_array_equal(targets[:n], encoded.tokens)
     assert (targets[n:] == -1).all()
@@ -64,7 +66,7 @@ def test_streams_carry_their_state_from_stretch_to_stretch(double):
     state, total = Stream(double.params_.first(1)), 0.0
     step = jax.jit(
         lambda module, row, state: next_token(
-            module, Batch(row, None, None), jax.random.key(0), state, start=BEGIN_ID, dropout=0.0
+            module, Batch(row, None, jnp.ones(1)), jax.random.key(0), state, start=BEGIN_ID, dropout=0.0
         )
     )
     for row in rows:

@@ -37,7 +37,9 @@ def test_evidence_is_the_sum_over_all_latents(x64, kind, global_random_seed):
 def test_enumerated_bound_is_that_of_loops(x64, kind, global_random_seed):
     module, rows = case(global_random_seed, **kind), all_rows(with_holes=False)[[0, 6, 13]]
     batch = batch_of(rows)
-    loss, _ = jax.jit(lambda: negative_discrete_elbo(module, batch, None, None, estimator=Enumeration(), n_samples=1))()
+    loss, _ = jax.jit(
+        lambda: negative_discrete_elbo(module, batch, jax.random.key(0), None, estimator=Enumeration(), n_samples=1)
+    )()
     expected = np.array([Loop(module).elbo(row) for row in rows])
     np.testing.assert_allclose(-loss, np.asarray(batch.weight) @ expected / batch.weight.sum(), rtol=1e-8)
     assert (expected < [np.log(Loop(module).posterior(row)[0]) for row in rows]).all()

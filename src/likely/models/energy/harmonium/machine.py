@@ -95,9 +95,9 @@ def gibbs_visible(
 def gibbs_hidden(
     key: Key[Array, ""],
     params: RBMParams,
-    hidden: Float[Array, "*n k"],
+    hidden: Float[Array, "*#n k"],
     columns: Columns,
-    clamp: tuple[Float[Array, "*n d"], Bool[Array, "*n d"]] | None = None,
+    clamp: tuple[Float[Array, "*#n d"], Bool[Array, "*#n d"]] | None = None,
 ) -> Float[Array, "*n k"]:
     """h → x → h: leaves p(h) unchanged, or p(h | observed cells) where clamp = (x, observed)."""
     down, up = jax.random.split(key)

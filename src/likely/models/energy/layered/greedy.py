@@ -42,8 +42,8 @@ _FILLING_STEPS = 10
 class Encoder(eqx.Module):
     """The way up: P(h_l = 1 | h_{l-1}) = σ(h_{l-1} weights + bias), from T(x); and p(x | h1), for unobserved cells."""
 
-    weights: tuple[Float[Array, "below above"], ...]
-    biases: tuple[Float[Array, " above"], ...]
+    weights: tuple[Float[Array, "_below _above"], ...]
+    biases: tuple[Float[Array, " _above"], ...]
     visible_weights: Float[Array, "D k"]
     visible_bias: Float[Array, " D"]
 

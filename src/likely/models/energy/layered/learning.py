@@ -45,8 +45,8 @@ from likely.training import Batch
 class LayeredState(eqx.Module):
     """What learning carries from step to step: odd layers of the chains, offsets of all layers, units of T(x)."""
 
-    chains: tuple[Float[Array, "c k"], ...]
-    offsets: tuple[Float[Array, " k"], ...]  # of T(x), h1, ..., hL
+    chains: tuple[Float[Array, "c _k"], ...]
+    offsets: tuple[Float[Array, " _k"], ...]  # of T(x), h1, ..., hL
     variance: Float[Array, " D"]
 
 

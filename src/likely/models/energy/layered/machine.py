@@ -31,10 +31,10 @@ class LayeredParams(eqx.Module):
     The chains hold the odd hidden layers h1, h3, ...; they are no parameters.
     """
 
-    weights: tuple[Float[Array, "below above"], ...]
+    weights: tuple[Float[Array, "_below _above"], ...]
     visible_bias: Float[Array, " D"]
-    hidden_biases: tuple[Float[Array, " k"], ...]
-    chains: tuple[Bool[Array, "c k"], ...]
+    hidden_biases: tuple[Float[Array, " _k"], ...]
+    chains: tuple[Bool[Array, "c _k"], ...]
 
     @property
     def n_layers(self) -> int:

@@ -152,7 +152,7 @@ def tune(key: Key[Array, ""], params: EnergyParams, drawn: Float[Array, "c d"], 
 
 def _clamped(
     params: EnergyParams, drawn: Array, x: Array | None, observed: Array | None, kind: Kind
-) -> tuple[Float[Array, "n*c d"], Path]:
+) -> tuple[Float[Array, "_rows d"], Path]:
     """c chains for each row, the same draws of ρ in its unobserved cells, and the path that they take."""
     if x is None or observed is None:
         return drawn, Path(params, kind, None, len(drawn))

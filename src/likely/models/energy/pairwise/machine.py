@@ -30,7 +30,7 @@ class PairwiseParams(eqx.Module):
 
     weights: Float[Array, "N N"]
     bias: Float[Array, " N"]
-    chains: Bool[Array, "c N"]
+    chains: Bool[Array, "c _N"]  # of the whole machine, also where this is a part of one
 
 
 class Layout(eqx.Module):

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from likely.nets.memory import Heads, address, read, write
 from likely.nets.mlp import MLP
@@ -114,7 +114,7 @@ class TuringNetwork(eqx.Module):
         return jnp.swapaxes(logits, 0, 1), states
 
 
-def script(network: TuringNetwork, inputs: Float[Array, "n a"], n_asked: Float[Array, " n"], n_steps: int) -> Any:
+def script(network: TuringNetwork, inputs: Float[Array, "n a"], n_asked: Int[Array, " n"], n_steps: int) -> Any:
     """Inputs with the flag that ends them and `n_steps` empty steps to answer in: (n, t, i), and which are there.
 
     inputs : flat rows of vectors of bits, padded by -1. n_asked : answers that each row is asked for.

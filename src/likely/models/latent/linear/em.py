@@ -192,8 +192,8 @@ def expect_incomplete(params: LinearGaussianParams, given: Incomplete) -> Totals
         )
         return jax.tree.map(jnp.add, total, own), None
 
-    shapes = Totals((), (), (q, q), (d, q, q), (d, q), (d,), (d,))  # type: ignore[arg-type]
-    start = jax.tree.map(lambda shape: jnp.zeros(shape, given.x.dtype), shapes, is_leaf=lambda s: isinstance(s, tuple))
+    shapes: list[tuple[int, ...]] = [(), (), (q, q), (d, q, q), (d, q), (d,), (d,)]
+    start = Totals(*(jnp.zeros(shape, given.x.dtype) for shape in shapes))
     return lax.scan(block, start, (given.x, given.observed, given.weight))[0]
 
 

@@ -33,10 +33,10 @@ class DBNParams(eqx.Module):
     above. With one hidden layer only the RBM is there.
     """
 
-    down: tuple[Float[Array, "below above"], ...]
-    down_biases: tuple[Float[Array, " below"], ...]
-    up: tuple[Float[Array, "below above"], ...]
-    up_biases: tuple[Float[Array, " above"], ...]
+    down: tuple[Float[Array, "_below _above"], ...]
+    down_biases: tuple[Float[Array, " _below"], ...]
+    up: tuple[Float[Array, "_below _above"], ...]
+    up_biases: tuple[Float[Array, " _above"], ...]
     top: RBMParams
 
     @property
@@ -55,7 +55,7 @@ def natural_below(params: DBNParams, level: int, above: Float[Array, "*n k"]) ->
     return natural + along_last(params.down_biases[level], natural)
 
 
-def log_prior(params: DBNParams, states: Sequence[Float[Array, "*n k"]]) -> Float[Array, "*n"]:
+def log_prior(params: DBNParams, states: Sequence[Float[Array, "*n _k"]]) -> Float[Array, "*n"]:
     """log p(h1, ..., h_{L-1}) + log Z of the top RBM, its hidden layer summed out."""
     last, top = states[-1], params.top
     logits = last @ top.weights
@@ -65,7 +65,7 @@ def log_prior(params: DBNParams, states: Sequence[Float[Array, "*n k"]]) -> Floa
     return value
 
 
-def log_bernoulli(bits: Float[Array, "*n k"], logits: Float[Array, "*n k"]) -> Float[Array, "*n"]:
+def log_bernoulli(bits: Float[Array, "*#n k"], logits: Float[Array, "*#n k"]) -> Float[Array, "*n"]:
     """log of the probability of independent bits."""
     return (bits * logits - jax.nn.softplus(logits)).sum(axis=-1)
 
@@ -162,7 +162,7 @@ def exact_draws(
 
 def _up(
     params: DBNParams, statistics: Float[Array, "n D"], noise: Float[Array, "a c k"]
-) -> tuple[list[Float[Array, "n c k"]], Float[Array, "n c"]]:
+) -> tuple[list[Float[Array, "n c _k"]], Float[Array, "n c"]]:
     """Samples of h1, ..., h_{L-1} from standard normal noise, and their log q."""
     below, states, log_q = statistics[:, None, :], [], jnp.zeros((), statistics.dtype)
     parts = jnp.split(jax.scipy.special.ndtr(noise), np.cumsum(params.sizes)[:-1], axis=-1)

@@ -71,8 +71,8 @@ class DiscreteAutoencoder(eqx.Module):
         """What the encoder reads; centred, so that the 0 of an unobserved cell says "as usual"."""
         return encoder_features(self.columns, x, observed, lax.stop_gradient(self.offset))
 
-    def location(self, z: Float[Array, "*n units"]) -> Float[Array, "*n L"]:
-        """The columns' locations at latents of both layers, or at lower ones alone."""
+    def location(self, z: Array) -> Float[Array, "*n L"]:
+        """The columns' locations at latents (..., units) or (..., units, categories), of both layers or the lower."""
         return self.decoder(_flat(self._take(z, 0, self.n_lower), self.prior.ndim))
 
     def log_likelihood(self, x, observed, z) -> Float[Array, "s n"]:
