@@ -42,13 +42,16 @@ def after(first: jax.Array, array: jax.Array) -> jax.Array:
     return array + 0 * jnp.nan_to_num(jnp.ravel(first)[0]).astype(array.dtype)
 
 
-def by_blocks(function: Callable[..., Any], rows: np.ndarray, size: int = BLOCK_ROWS) -> Any:
+def by_blocks(
+    function: Callable[..., Any], rows: np.ndarray, size: int = BLOCK_ROWS, beside: np.ndarray | None = None
+) -> Any:
     """function(x, observed) over blocks of rows, results joined along the first axis as NumPy arrays.
 
     x is (size, d) with zeros where unobserved. Complete rows and rows with holes go in different blocks, `observed` is
     None for the former, so that a row's result does not depend on the rows beside it. The last block of each is padded,
     its padding cut off again. `function` should call something compiled, and may return any pytree of arrays with the
-    rows first.
+    rows first. What is given `beside` the rows, an array with a row for each, goes along, padded with zeros, as a third
+    argument.
     """
     # A program for rows with holes rounds otherwise than one for complete rows: which of the two a row gets may depend
     # on nothing but the row.
@@ -56,9 +59,11 @@ def by_blocks(function: Callable[..., Any], rows: np.ndarray, size: int = BLOCK_
     groups = [index for index in (np.flatnonzero(~holed), np.flatnonzero(holed)) if len(index)]
     parts = []
     for index in groups or [np.arange(0)]:
-        for x, observed, weight in _padded_blocks(rows if len(groups) == 1 else rows[index], size):
+        blocks = _padded_blocks(rows if len(groups) == 1 else rows[index], size)
+        for number, (x, observed, weight) in enumerate(blocks):
             n = int(weight.sum())
-            parts.append(jax.tree.map(lambda a, n=n: np.asarray(a)[:n], function(x, observed)))
+            own = () if beside is None else (_padded(beside[index][number * size :][:size], size),)
+            parts.append(jax.tree.map(lambda a, n=n: np.asarray(a)[:n], function(x, observed, *own)))
     places = np.argsort(np.concatenate(groups)) if len(groups) > 1 else slice(None)
     return jax.tree.map(lambda *pieces: np.concatenate(pieces)[places], *parts)
 
@@ -99,6 +104,12 @@ def draws_by_blocks(
     """(n, n_rows, d) draws of every row by `draw(key, x, observed, n) -> (size, n, d)`; each block has its own key."""
     keys = (jax.random.fold_in(key, block) for block in itertools.count())
     return np.swapaxes(by_blocks(lambda x, observed: draw(next(keys), x, observed, n), rows), 0, 1)
+
+
+def _padded(block: np.ndarray, size: int) -> jax.Array:
+    padded = np.zeros((size, *block.shape[1:]), block.dtype)
+    padded[: len(block)] = block
+    return jnp.asarray(padded)
 
 
 def _padded_blocks(rows: np.ndarray, size: int) -> Iterator[tuple[jax.Array, jax.Array | None, np.ndarray]]:

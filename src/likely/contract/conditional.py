@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from likely.columns import Columns, Scaling
+from likely.contract.counts import Counts
+from likely.contract.mixing import Mixing
 from likely.contract.notebook import show_conditional
 from likely.schema import Schema
 
 N_DRAWS = 1000  # behind quantiles and intervals: a quantile of 5% then rests on fifty draws
+# Draws behind the deviation and the mode of a count, where the model does not give them: a deviation is then known to a
+# thirtieth, or worse where its tail is heavy, and a value of probability 0.1 to a fifth.
+N_COUNT_DRAWS = 512
 
 
 class Units(Protocol):
@@ -47,12 +52,29 @@ class ConditionalParts:
     ----------
     mean : (n_rows, D) expected statistics of every column given the observed cells.
     sample : (key, n) -> (n, n_rows, d) draws of whole rows; observed cells may hold anything.
-    method : how, for people: "exact", "500 sweeps of clamped Gibbs".
+    method : how, for people: "exact", "16 clamped chains of 400 sweeps".
+    stderr : (n_rows, D) Monte Carlo error of the mean; None where it is exact.
+    mixing : whether chains have met and what draws are worth; None where it is exact.
+    counts : what the model knows exactly of unobserved counts; None where it has to be drawn.
     """
 
     mean: Any
     sample: Callable[[Any, int], Any]
     method: str = "exact"
+    stderr: Any = None
+    mixing: Mixing | None = None
+    counts: Counts | None = None
+
+    def restricted(self, statistics: np.ndarray, columns: np.ndarray) -> ConditionalParts:
+        """Of some columns alone, whose statistics are given too."""
+        return ConditionalParts(
+            np.asarray(self.mean)[:, statistics],
+            lambda key, n: np.asarray(self.sample(key, n))[:, :, columns],
+            self.method,
+            None if self.stderr is None else np.asarray(self.stderr)[:, statistics],
+            self.mixing,
+            None if self.counts is None else self.counts.restricted(columns),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +94,16 @@ class Conditional:
         """How it was computed."""
         return self.parts.method
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether means, probabilities and deviations have no Monte Carlo error, and draws are of the model itself."""
+        return self.parts.stderr is None
+
+    @property
+    def mixing(self) -> Mixing | None:
+        """Chains behind each row, whether they have met (R-hat) and what their draws are worth; None where exact."""
+        return self.parts.mixing
+
     def mean(self) -> Any:
         """Rows with each unobserved cell replaced by its expected value.
 
@@ -81,24 +113,49 @@ class Conditional:
         return self._filled(self.units.columns.expected_rows(jnp.asarray(self.parts.mean)))
 
     def typical(self) -> Any:
-        """Rows with each unobserved cell replaced by a value that it could have: the most probable category, the
-        rounded expected count, the mean of a real cell.
+        """Rows with each unobserved cell replaced by a value that it could have: the most probable category or count,
+        the mean of a real cell.
+
+        The most probable count is exact where the model's sums are; else it is the one that most of 512 draws have.
         """
-        return self._filled(self.units.columns.typical_rows(jnp.asarray(self.parts.mean)))
+        cells = np.array(self.units.columns.typical_rows(jnp.asarray(self.parts.mean)), np.float64)
+        draws = None
+        for number, place in enumerate(self._count_places):
+            holes = np.isnan(self.rows[:, place])
+            if not holes.any():
+                continue
+            if self.parts.counts is not None:
+                modes = self.parts.counts.modes(number, self._count_means(place))
+            else:
+                draws = self._draws(N_COUNT_DRAWS, None) if draws is None else draws
+                modes = np.array([np.bincount(own.astype(np.intp)).argmax() for own in draws[:, :, place].T])
+            cells[holes, place] = modes[holes]
+        return self._filled(cells)
 
     def std(self) -> np.ndarray:
-        """(n_rows, d) standard deviation of each cell: 0 where observed, NaN for categorical cells."""
-        mean, columns = np.asarray(self.parts.mean, dtype=np.float64), self.units.columns
-        out = np.full(self.rows.shape, np.nan)
-        for block in columns.blocks:
-            cells = block.take(mean)
-            if block.kind == "binary":
-                out[:, block.places] = np.sqrt(cells[..., 0] * (1 - cells[..., 0]))
-            elif block.kind == "real":
-                out[:, block.places] = np.sqrt(np.maximum(cells[..., 1] - cells[..., 0] ** 2, 0))
-        for place in (i for i, kind in enumerate(columns.kinds) if kind == "count"):
-            draws = self._draws(64, None)[:, :, place]
-            out[:, place] = draws.std(axis=0)
+        """(n_rows, d) standard deviation of each cell: 0 where observed, NaN for categorical cells.
+
+        That of a count is exact where the model's sums are, else from 512 draws.
+        """
+        return self._deviations()[0]
+
+    def stderr(self, of: Literal["mean", "std"] = "mean") -> np.ndarray:
+        """(n_rows, d) Monte Carlo error of `mean` or of `std`: 0 where a cell is observed, or its value exact.
+
+        Of a categorical cell it is the largest error of its probabilities. It is what chains say of themselves: where
+        they have not met (`mixing`), it may be far too small.
+        """
+        if of == "std":
+            return self._deviations()[1]
+        if of != "mean":
+            raise ValueError(f"`of` must be 'mean' or 'std', got {of!r}.")
+        out = np.zeros(self.rows.shape)
+        if self.parts.stderr is None:
+            return out
+        errors = np.asarray(self.parts.stderr, np.float64)
+        for block in self.units.columns.blocks:
+            cells = block.take(errors)
+            out[:, block.places] = cells.max(axis=-1) if block.kind == "categorical" else cells[..., 0]
         return np.where(np.isnan(self.rows), out * self.units.scaling.scale, 0.0)
 
     def quantile(self, level: float, *, n_draws: int = N_DRAWS, random_state: int | None = None) -> np.ndarray:
@@ -145,8 +202,63 @@ class Conditional:
         """N completed copies of the rows, each a draw of all unobserved cells together."""
         return [self._filled_user(draw) for draw in self._draws(n, random_state)]
 
+    def __repr__(self) -> str:
+        holes = np.isnan(self.rows)
+        about = (
+            f"Conditional of {int(holes.sum())} unobserved cells in {int(holes.any(axis=1).sum())} rows: {self.method}"
+        )
+        if self.parts.stderr is not None:
+            worst = float(np.max(np.asarray(self.parts.stderr), initial=0.0))
+            about += f", Monte Carlo error at most {worst:.2g}"
+        return about if self.mixing is None else f"{about}, {self.mixing}"
+
     def _repr_html_(self) -> str:
         return show_conditional(self.rows, self.mean(), self.std(), self.units.schema.names)
+
+    @property
+    def _count_places(self) -> list[int]:
+        return [place for place, kind in enumerate(self.units.columns.kinds) if kind == "count"]
+
+    def _count_means(self, place: int) -> np.ndarray:
+        """(n_rows,) expected values of a count, which has one statistic and no units."""
+        return np.asarray(self.parts.mean, np.float64)[:, self.units.columns.column_of == place][:, 0]
+
+    def _deviations(self) -> tuple[np.ndarray, np.ndarray]:
+        """Standard deviations of cells, and their Monte Carlo errors."""
+        mean, columns = np.asarray(self.parts.mean, dtype=np.float64), self.units.columns
+        errors = np.zeros_like(mean) if self.parts.stderr is None else np.asarray(self.parts.stderr, np.float64)
+        out, off = np.full(self.rows.shape, np.nan), np.full(self.rows.shape, np.nan)
+        for block in columns.blocks:
+            cells, error = block.take(mean), block.take(errors)
+            if block.kind == "binary":
+                own = np.sqrt(cells[..., 0] * (1 - cells[..., 0]))
+                slope = np.abs(1 - 2 * cells[..., 0]) * error[..., 0]
+            elif block.kind == "real":
+                own = np.sqrt(np.maximum(cells[..., 1] - cells[..., 0] ** 2, 0))
+                # How the errors of x and x² go together is not known; their sum is the worst that they can do.
+                slope = error[..., 1] + 2 * np.abs(cells[..., 0]) * error[..., 0]
+            else:
+                continue
+            out[:, block.places] = own
+            off[:, block.places] = slope / (2 * np.where(own > 0, own, 1))  # d√v = dv / 2√v
+        self._count_deviations(out, off)
+        unknown = np.isnan(self.rows)
+        return tuple(np.where(unknown, array * self.units.scaling.scale, 0.0) for array in (out, off))  # type: ignore[return-value]
+
+    def _count_deviations(self, out: np.ndarray, off: np.ndarray) -> None:
+        """Those of counts, written into the cells."""
+        places = self._count_places
+        if self.parts.counts is not None:
+            for number, place in enumerate(places):
+                variance = self.parts.counts.squares[:, number] - self._count_means(place) ** 2
+                out[:, place], off[:, place] = np.sqrt(np.maximum(variance, 0)), 0.0
+        elif np.isnan(self.rows[:, places]).any():
+            draws = self._draws(N_COUNT_DRAWS, None)[:, :, places]
+            own = draws.std(axis=0, ddof=1)
+            # The variance of n draws has the variance (m4 - s⁴) / n, with m4 their fourth moment.
+            fourth = ((draws - draws.mean(axis=0)) ** 4).mean(axis=0)
+            spread = np.sqrt(np.maximum(fourth - own**4, 0) / len(draws))
+            out[:, places], off[:, places] = own, spread / (2 * np.where(own > 0, own, 1))
 
     def _draws(self, n: int, random_state: int | None) -> np.ndarray:
         draws = np.asarray(self.parts.sample(jax.random.fold_in(self.key(random_state), 1), n), dtype=np.float64)

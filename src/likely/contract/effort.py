@@ -36,7 +36,9 @@ _MAX_EFFORT = 10_000_000  # A cost too small to be measured is not to ask for an
 
 
 class EvidenceWarning(UserWarning):
-    """An evidence whose two ends are far apart: more work would bring them together."""
+    """An answer that should not be relied on: an evidence whose two ends are far apart, a conditional or a sample whose
+    chains have not met. It says what to raise.
+    """
 
 
 def check_budget(budget: Any) -> None:
@@ -58,19 +60,39 @@ def evidence_within(
 
     A model without an `_effort` has nothing to spend a budget on. Nor has one whose evidence turns out exact.
     """
-    if model._effort is None:
-        return model._evidence(rows, key), None
+    run = lambda chosen: chosen._evidence(rows, key)  # noqa: E731
+    found, effort = within(model, model._effort, run, lambda e: e.kind == "exact", budget, clock)
+    return (_noted(found, budget) if isinstance(budget, float) and effort is not None else found), effort
+
+
+def within(
+    model: Any,
+    name: str | None,
+    run: Callable[[Any], Any],
+    is_exact: Callable[[Any], bool],
+    budget: Any,
+    clock: Callable[[], float] = time.perf_counter,
+) -> tuple[Any, int | None]:
+    """What `run(model)` answers for a budget, and the effort behind it.
+
+    Parameters
+    ----------
+    name : the hyper-parameter that more work means; None where there is nothing to spend a budget on.
+    is_exact : of an answer, which more work cannot mend.
+    """
+    if name is None:
+        return run(model), None
     if budget is None:
-        return model._evidence(rows, key), int(getattr(model, model._effort))
+        return run(model), int(getattr(model, name))
     if isinstance(budget, Integral):
-        return with_effort(model, int(budget))._evidence(rows, key), int(budget)
-    return _within_seconds(model, rows, key, float(budget), clock)
+        return run(with_effort(model, int(budget), name)), int(budget)
+    return _within_seconds(lambda effort: run(with_effort(model, effort, name)), is_exact, float(budget), clock)
 
 
-def with_effort(model: Any, effort: int) -> Any:
+def with_effort(model: Any, effort: int, name: str | None = None) -> Any:
     """The fitted model, to be measured with another effort; the parameters are shared."""
     other = copy.copy(model)
-    setattr(other, model._effort, effort)
+    setattr(other, model._effort if name is None else name, effort)
     return other
 
 
@@ -83,7 +105,7 @@ def warn_if_wide(model: Any, evidence: Evidence, effort: int | None) -> None:
     gap = float(np.mean(top - evidence.lower))
     if not math.isfinite(gap) or gap <= MAX_GAP:
         return
-    enough = _round_up(effort * gap / MAX_GAP)  # The gap falls about as one over the effort.
+    enough = round_up(effort * gap / MAX_GAP)  # The gap falls about as one over the effort.
     warnings.warn(
         f"the ends of {type(model).__name__}'s evidence are {gap:.1f} nats apart on average over the rows: raise "
         f"`{model._effort}` from {effort} to about {enough}, or give evidence(X, budget={enough}).",
@@ -107,16 +129,19 @@ class _Cost:
 
 
 def _within_seconds(
-    model: Any, rows: np.ndarray, key: Any, budget: float, clock: Callable[[], float]
-) -> tuple[Evidence, int]:
-    """The evidence of the largest effort that seconds can buy, and that effort."""
+    run: Callable[[int], Any], is_exact: Callable[[Any], bool], budget: float, clock: Callable[[], float]
+) -> tuple[Any, int]:
+    """What the largest effort that seconds can buy answers, and that effort.
+
+    `run` is of a copy of the model, so that nothing that a run keeps for the next one makes that look free.
+    """
     start, effort, pilots = clock(), PILOT_EFFORT, []
     while True:
         # The first run of an effort waits for the compiler, the second does not: their difference is what that took.
-        first, best = _timed(model, rows, key, effort, clock)
-        if best.kind == "exact" or first > budget / 2:
-            return _noted(best, budget), effort
-        second, best = _timed(model, rows, key, effort, clock)
+        first, best = _timed(run, effort, clock)
+        if is_exact(best) or first > budget / 2:
+            return best, effort
+        second, best = _timed(run, effort, clock)
         pilots.append((effort, second))
         compiling = max(0.0, first - second)
         # Another pilot would compile once and run twice.
@@ -125,8 +150,8 @@ def _within_seconds(
         effort *= PILOT_GROWTH
     wanted = _cost(pilots, compiling).affordable(budget - (clock() - start))
     if wanted > effort:
-        best, effort = with_effort(model, wanted)._evidence(rows, key), wanted
-    return _noted(best, budget), effort
+        best, effort = run(wanted), wanted
+    return best, effort
 
 
 def _cost(pilots: list[tuple[int, float]], compiling: float) -> _Cost:
@@ -140,14 +165,11 @@ def _cost(pilots: list[tuple[int, float]], compiling: float) -> _Cost:
     return _Cost(compiling, max(0.0, seconds - effort * slope), max(slope, 1e-9))
 
 
-def _timed(model: Any, rows: np.ndarray, key: Any, effort: int, clock: Callable[[], float]) -> tuple[float, Evidence]:
-    """Seconds of a run, and its evidence.
-
-    Of a copy of the model, so that nothing that a run keeps for the next one makes that look free.
-    """
+def _timed(run: Callable[[int], Any], effort: int, clock: Callable[[], float]) -> tuple[float, Any]:
+    """Seconds of a run, and its answer."""
     start = clock()
-    evidence = with_effort(model, effort)._evidence(rows, key)
-    return clock() - start, evidence
+    answer = run(effort)
+    return clock() - start, answer
 
 
 def _noted(evidence: Evidence, budget: float) -> Evidence:
@@ -161,7 +183,7 @@ def _round_down(number: float) -> int:
     return int(number // unit * unit)
 
 
-def _round_up(number: float) -> int:
+def round_up(number: float) -> int:
     """To two significant digits, for people."""
     unit = 10 ** max(0, math.floor(math.log10(number)) - 1)
     return int(math.ceil(number / unit) * unit)

@@ -18,9 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.columns import Columns
 from likely.contract.conditional import Conditional, ConditionalParts, TableUnits
-from likely.contract.effort import check_budget, evidence_within, warn_if_wide
+from likely.contract.effort import check_budget, evidence_within, warn_if_wide, within
 from likely.contract.estimator import FitRun, check_count, offered
 from likely.contract.evidence import Evidence, fingerprint
+from likely.contract.mixing import DrawnRows, Sampling, warn_if_unsure
 from likely.contract.scikit_learn import DensityMixin
 from likely.contract.settings import seed_of
 from likely.contract.table_estimator import TableEstimator
@@ -35,7 +36,7 @@ class Hooks:
     """
 
     _evidence: Callable[[np.ndarray, jax.Array], Evidence]  # of rows (n, d)
-    _sample: Callable[[jax.Array, int], Any]  # (n, d)
+    _sample: Callable[[jax.Array, int], Any]  # (n, d); as `DrawnRows` where they are not exact draws
     _condition: Callable[[np.ndarray, jax.Array], ConditionalParts]
     _reconstruct: Callable[[np.ndarray, jax.Array], Any]
     _encode: Callable[[np.ndarray, jax.Array], Any]
@@ -57,6 +58,8 @@ class Model(DensityMixin, Hooks, TableEstimator):
     schema: Schema | None = None
 
     _effort: ClassVar[str | None] = None  # the hyper-parameter that more work on an evidence means, "n_temperatures"
+    _conditional_effort: ClassVar[str | None] = None  # and on a conditional, "n_sweeps"
+    _sampling_effort: ClassVar[str | None] = None  # and on a sample
 
     # ------------------------------------------------------------------ hooks
     @abc.abstractmethod
@@ -122,26 +125,63 @@ class Model(DensityMixin, Hooks, TableEstimator):
         return self.evidence(X).mean
 
     @offered("_sample")
-    def sample(self, n: int = 1, random_state: int | None = None) -> Any:
-        """N new rows, of the kind that `fit` saw: a data frame if that was one."""
+    def sample(self, n: int = 1, random_state: int | None = None, *, budget: float | None = None) -> Any:
+        """N new rows, of the kind that `fit` saw: a data frame if that was one. `sampling_` says how they were drawn.
+
+        Parameters
+        ----------
+        n : how many.
+        random_state : seed; None takes the model's own.
+        budget : how much work goes into rows that chains make. A whole number is the length of the chains (`n_sweeps`),
+            a float is seconds; None takes the model's own. Where rows are drawn exactly it is ignored.
+
+        Warns
+        -----
+        EvidenceWarning : chains like those that made the rows have not met; it says what to raise.
+        """
         check_is_fitted(self)
         check_count(n)
-        rows = np.asarray(self._sample(self._key("sample", random_state), n))
-        return self.schema_.decode(self.scaling_.invert(rows))
+        check_budget(budget)
+        key, name = self._key("sample", random_state), self._sampling_effort
+        is_exact = lambda rows: not isinstance(rows, DrawnRows)  # noqa: E731
+        drawn, effort = within(self, name, lambda model: model._sample(key, n), is_exact, budget)
+        rows, how = (drawn.rows, drawn.how) if isinstance(drawn, DrawnRows) else (drawn, Sampling())
+        self._sampling = how
+        warn_if_unsure(self, "sample", how.mixing, name, effort, "sample(n, budget={})")
+        return self.schema_.decode(self.scaling_.invert(np.asarray(rows)))
+
+    @property
+    def sampling_(self) -> Sampling:
+        """How the rows of the last `sample` were drawn: method, whether exactly, chains, and whether they have met."""
+        found = vars(self).get("_sampling")
+        if found is None:
+            raise AttributeError("sampling_ is known after a call of sample.")
+        return found
 
     @offered("_condition")
-    def condition(self, X: Any) -> Conditional:
-        """The distribution of the NaN cells of each row given the others."""
-        encoded, rows = self._rows(X)
-        units = TableUnits(self.schema_, self.columns_, self.scaling_)
-        return Conditional(
-            units, encoded, self._condition(rows, self._key("condition")), partial(self._key, "condition")
-        )
+    def condition(self, X: Any, *, budget: float | None = None) -> Conditional:
+        """The distribution of the NaN cells of each row given the others.
+
+        Parameters
+        ----------
+        X : (n_rows, n_columns) rows.
+        budget : how much work goes into a conditional that is sampled. A whole number is the length of the chains
+            (`n_sweeps`; for models that weigh samples, how many), a float is seconds; None takes the model's own. Where
+            it is exact there is nothing to spend it on, and it is ignored.
+
+        Warns
+        -----
+        EvidenceWarning : chains have not met, or a few weights decide; it says what to raise.
+        """
+        return self._conditional(X, budget, "condition")
 
     @offered("_condition")
-    def impute(self, X: Any) -> Any:
-        """X with its NaN cells filled: expected value of real cells, most probable value of the others."""
-        return self.condition(X).typical()
+    def impute(self, X: Any, *, budget: float | None = None) -> Any:
+        """X with its NaN cells filled: expected value of real cells, most probable value of the others.
+
+        How that was found, and how well it is known, `condition` says, with which it shares `budget` and warnings.
+        """
+        return self._conditional(X, budget, "impute").typical()
 
     @offered("_reconstruct")
     def denoise(self, X: Any) -> Any:
@@ -173,6 +213,16 @@ class Model(DensityMixin, Hooks, TableEstimator):
         return self._to_user(self.columns_.expected_rows(self._decode(codes)))
 
     # ---------------------------------------------------------------- plumbing
+    def _conditional(self, X: Any, budget: float | None, verb: str) -> Conditional:
+        check_budget(budget)
+        encoded, rows = self._rows(X)
+        key, name = self._key("condition"), self._conditional_effort
+        is_exact = lambda parts: parts.stderr is None  # noqa: E731
+        parts, effort = within(self, name, lambda model: model._condition(rows, key), is_exact, budget)
+        warn_if_unsure(self, "conditional", parts.mixing, name, effort, verb + "(X, budget={})", stacklevel=4)
+        units = TableUnits(self.schema_, self.columns_, self.scaling_)
+        return Conditional(units, encoded, parts, partial(self._key, "condition"))
+
     def _finished(self, part: Evidence, encoded: np.ndarray) -> Evidence:
         """An evidence of rows in standard units, in the user's units, with measure, dimensions and fingerprint."""
         observed = ~np.isnan(encoded)

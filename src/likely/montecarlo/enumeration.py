@@ -106,13 +106,15 @@ def log_sum(
     return top + jnp.log(mass), sums / mass[:, None]
 
 
-def draw(key: Key[Array, ""], n: int, total: int, log_weight: LogWeight) -> Int[Array, "n rows"]:
+def draw(key: Key[Array, "*rows"], n: int, total: int, log_weight: LogWeight) -> Int[Array, "n rows"]:
     """Numbers of n independent configurations for each row, drawn in proportion to their weights.
 
-    All rows share the n uniform variates, so that a row's draws do not depend on the other rows.
+    With a key for each row the draws of different rows are independent; with one key all rows share the n uniform
+    variates. Either way a row's draws do not depend on the other rows.
     """
     log_total, _ = log_sum(total, log_weight, lambda numbers: jnp.zeros((len(numbers), 0)))
-    uniform = jax.random.uniform(key, (n,), log_total.dtype)
+    keys = jnp.broadcast_to(key, log_total.shape)
+    uniform = jax.vmap(lambda own: jax.random.uniform(own, (n,), log_total.dtype))(keys)
 
     def search(i: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         below, found, last = carry
@@ -120,7 +122,7 @@ def draw(key: Key[Array, ""], n: int, total: int, log_weight: LogWeight) -> Int[
         weights = jnp.exp(logs - log_total[:, None])
         cumulative = below[:, None] + jnp.cumsum(weights, axis=1)
         # Each variate belongs to the first configuration whose cumulative weight exceeds it, in this block or a later.
-        place = jax.vmap(lambda row: jnp.searchsorted(row, uniform, side="right"), out_axes=1)(cumulative)
+        place = jax.vmap(lambda row, u: jnp.searchsorted(row, u, side="right"), out_axes=1)(cumulative, uniform)
         inside = (found < 0) & (place < len(numbers))
         found = jnp.where(inside, numbers[jnp.minimum(place, len(numbers) - 1)], found)
         return cumulative[:, -1], found, jnp.maximum(last, jnp.where(weights > 0, numbers[None, :], -1).max(axis=1))

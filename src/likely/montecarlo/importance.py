@@ -29,12 +29,15 @@ class Weighted(NamedTuple):
         log_mean + (mean of the group's weights / mean of all - 1).
     average : self-normalised average of a function of the samples, rows first; None if there was none.
     log_weights : (n, S), or None when they were not asked for.
+    stderr : Monte Carlo error of `average`, by the delta method, sqrt(sum_s w_s² (f_s - average)²) / sum_s w_s; None
+        where there are no weights or no average. Where a few weights are all, it is too small.
     """
 
     log_mean: Float[Array, " n"]
     replicates: Float[Array, "n R"]
     average: Any
     log_weights: Float[Array, "n S"] | None
+    stderr: Any = None
 
 
 def shared_noise(key: Key[Array, ""], chunk: Any, n_latent: int, dtype: Any, size: int = CHUNK) -> Array:
@@ -64,7 +67,7 @@ def weigh(
     n_chunks = math.ceil(n_samples / CHUNK)
 
     def body(carry, chunk):
-        top, sums, average = carry
+        top, sums, average, spread = carry
         log_weights, statistics = sampler(shared_noise(key, chunk, n_latent, dtype))
         number = chunk * CHUNK + jnp.arange(CHUNK)
         log_weights = jnp.where((number < n_samples)[None, :], log_weights, -jnp.inf)
@@ -76,18 +79,25 @@ def weigh(
         average = jax.tree.map(
             lambda a, f: a * _like(shrink, a) + jnp.einsum("nc,nc...->n...", weights, f), average, statistics
         )
-        return (higher, sums, average), log_weights if keep_weights else None
+        if keep_weights:
+            powers = jax.tree.map(lambda f: (jnp.ones_like(f), f, f**2), statistics)
+            spread = jax.tree.map(
+                lambda a, f: a * _like(shrink**2, a) + jnp.einsum("nc,nc...->n...", weights**2, f), spread, powers
+            )
+        return (higher, sums, average, spread), log_weights if keep_weights else None
 
-    start = _start(sampler, n_groups, n_latent, dtype)
-    (top, sums, average), kept = lax.scan(body, start, jnp.arange(n_chunks))
+    start = _start(sampler, n_groups, n_latent, dtype, keep_weights)
+    (top, sums, average, spread), kept = lax.scan(body, start, jnp.arange(n_chunks))
     total = sums.sum(axis=1)
     log_mean = top + jnp.log(total) - math.log(n_samples)
     sizes = jnp.array([len(range(g, n_samples, n_groups)) for g in range(n_groups)], dtype)
     share = (sums / sizes[None, :]) / (total / n_samples)[:, None]
     average = jax.tree.map(lambda a: a / _like(total, a), average)
+    stderr = None
     if keep_weights:
         kept = jnp.moveaxis(kept, 0, 1).reshape(len(total), n_chunks * CHUNK)[:, :n_samples]
-    return Weighted(log_mean, log_mean[:, None] + share - 1, average, kept)
+        stderr = jax.tree.map(lambda a, powers: _error(total, a, *powers), average, spread)
+    return Weighted(log_mean, log_mean[:, None] + share - 1, average, kept, stderr)
 
 
 def resample(
@@ -102,12 +112,18 @@ def resample(
     return noise.reshape(-1, n_latent)[jax.random.categorical(key, log_weights, axis=1)]
 
 
-def _start(sampler: Callable, n_groups: int, n_latent: int, dtype: Any) -> Any:
+def _error(total: Array, mean: Array, ones: Array, values: Array, squares: Array) -> Array:
+    """The error of a self-normalised mean from the sums of w², w² f and w² f²; rounding must not make it imaginary."""
+    return jnp.sqrt(jnp.maximum(squares - 2 * mean * values + mean**2 * ones, 0)) / _like(total, mean)
+
+
+def _start(sampler: Callable, n_groups: int, n_latent: int, dtype: Any, spread: bool) -> Any:
     shape = jax.ShapeDtypeStruct((CHUNK, n_latent), dtype)
     log_weights, statistics = jax.eval_shape(sampler, shape)
     n = log_weights.shape[0]
     average = jax.tree.map(lambda a: jnp.zeros((n, *a.shape[2:]), a.dtype), statistics)
-    return jnp.full(n, -jnp.inf, dtype), jnp.zeros((n, n_groups), dtype), average
+    powers = jax.tree.map(lambda a: (a, a, a), average) if spread else None
+    return jnp.full(n, -jnp.inf, dtype), jnp.zeros((n, n_groups), dtype), average, powers
 
 
 def _like(per_row: Array, array: Array) -> Array:

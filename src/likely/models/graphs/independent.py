@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float
 
 from likely.columns import Columns
 from likely.contract.conditional import ConditionalParts
+from likely.contract.counts import Counts
 from likely.contract.evidence import Evidence
 from likely.contract.model import FitRun, Model
 from likely.contract.settings import NonNegative
@@ -94,4 +95,7 @@ class Independent(Model):
         columns, eta = self.columns_, self.params_.eta
         mean = np.broadcast_to(np.asarray(columns.mean(eta)), (len(rows), columns.n_statistics))
         shape = (len(rows), columns.n_statistics)
-        return ConditionalParts(mean, lambda k, n: columns.sample(k, jnp.broadcast_to(eta, (n, *shape))))
+        places = [place for place, kind in enumerate(columns.kinds) if kind == "count"]
+        rates = [mean[:1, columns.column_of == place][0] for place in places]
+        counts = Counts.of_mixture(places, np.ones((len(rows), 1)), np.stack(rates, axis=1)) if places else None
+        return ConditionalParts(mean, lambda k, n: columns.sample(k, jnp.broadcast_to(eta, (n, *shape))), counts=counts)

@@ -162,11 +162,8 @@ class JointPredictor(JointlyFitted):
             return class_parts(self._classes_in_turn(rows)[0], self._described())
         unknown = np.full((len(rows), self.target_.schema.n_columns), np.nan, rows.dtype)
         parts = InStandardUnits(self.joint_).condition(self._joint_rows(rows, unknown))
-        own = self.schema_.n_columns
-        places = np.flatnonzero(self.joint_.columns_.column_of >= own)
-        return ConditionalParts(
-            np.asarray(parts.mean)[:, places], lambda k, n: np.asarray(parts.sample(k, n))[:, :, own:], parts.method
-        )
+        own, columns = self.schema_.n_columns, self.joint_.columns_
+        return parts.restricted(np.flatnonzero(columns.column_of >= own), np.arange(own, columns.n_columns))
 
     def _evidence(self, rows: np.ndarray, targets: np.ndarray, key: jax.Array) -> Evidence:
         if self.target_.classes is None:

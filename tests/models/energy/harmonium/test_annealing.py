@@ -30,7 +30,7 @@ def exact_log_partition(params, columns):
 
 
 def exact_rows(key, params, n, columns):
-    return enumeration.clamped_draws(key, params, n, *nothing(columns), columns, "hidden")[:, 0]
+    return enumeration.clamped_draws(key[None], params, n, *nothing(columns), columns, "hidden")[:, 0]
 
 
 def plain_path(params, columns):

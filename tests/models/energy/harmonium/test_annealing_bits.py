@@ -49,7 +49,9 @@ def test_the_path_uses_it(n_holes, global_random_seed, monkeypatch):
     x = jnp.where(observed, x, 0)
     path = Path(params, params.visible_bias * 0.5, x, None if n_holes == D else observed, COLUMNS)
     exact = float(enumeration.clamped_sum(params, x[None], observed[None], COLUMNS, "hidden")[0][0])
-    rows = enumeration.clamped_draws(jax.random.key(1), params, 320, x[None], observed[None], COLUMNS, "hidden")[:, 0]
+    rows = enumeration.clamped_draws(jax.random.key(1)[None], params, 320, x[None], observed[None], COLUMNS, "hidden")[
+        :, 0
+    ]
     assert not annealed._is_for_bits(path, 1)
     monkeypatch.setattr(annealed, "_WORTH_LOADING", 0)
     assert annealed._is_for_bits(path, 1)

@@ -84,7 +84,7 @@ def test_draws_have_the_exact_probabilities(side, x64, global_random_seed):
     params = machine(CODED, 4, global_random_seed)
     rows, target = brute_force.row_probabilities(params, CODED)
     nothing = jnp.zeros((1, CODED.n_columns))
-    key = jax.random.key(global_random_seed)
+    key = jax.random.key(global_random_seed)[None]
     drawn = enumeration.clamped_draws(key, params, 50_000, nothing, jnp.zeros_like(nothing, dtype=bool), CODED, side)
     counts = np.bincount(brute_force.row_number(drawn[:, 0], rows), minlength=len(rows))
     check_frequencies(counts, target)
@@ -95,8 +95,8 @@ def test_conditional_draws_have_the_exact_probabilities(side, x64, global_random
     params = machine(BINARY, 4, global_random_seed)
     row = np.array([[1.0, np.nan, 0.0, np.nan, np.nan, 1.0], [np.nan] * 6])
     x, observed = jnp.asarray(np.nan_to_num(row)), jnp.asarray(~np.isnan(row))
-    key = jax.random.key(global_random_seed)
-    drawn = np.asarray(enumeration.clamped_draws(key, params, 50_000, x, observed, BINARY, side))[:, 0]
+    keys = jax.random.split(jax.random.key(global_random_seed))
+    drawn = np.asarray(enumeration.clamped_draws(keys, params, 50_000, x, observed, BINARY, side))[:, 0]
     drawn = np.where(np.isnan(row[0]), drawn, row[0])
     rows, joint = brute_force.row_probabilities(params, BINARY)
     agree = (rows[:, [0, 2, 5]] == np.array([1.0, 0.0, 1.0])).all(axis=1)

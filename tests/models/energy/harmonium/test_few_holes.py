@@ -43,7 +43,9 @@ def test_draws_have_the_exact_probabilities(x64, global_random_seed):
     params = machine(WIDE, 4, global_random_seed)
     row = np.ones((1, 12))
     row[0, [1, 5, 6]] = np.nan
-    drawn = np.asarray(holes.hole_draws(jax.random.key(global_random_seed), params, 20_000, *masked(row), WIDE))[0]
+    drawn = np.asarray(holes.hole_draws(jax.random.key(global_random_seed)[None], params, 20_000, *masked(row), WIDE))[
+        0
+    ]
     assert (drawn[:, ~np.isnan(row[0])] == 1).all()
     completions = np.ones((8, 12))
     completions[:, [1, 5, 6]] = brute_force.hidden_states(3)

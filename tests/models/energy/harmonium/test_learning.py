@@ -23,7 +23,7 @@ def nothing(columns):
 
 def exact_rows(seed, params, n, columns):
     key = jax.random.key(seed)
-    return enumeration.clamped_draws(key, params, n, *nothing(columns), columns, "hidden")[:, 0]
+    return enumeration.clamped_draws(key[None], params, n, *nothing(columns), columns, "hidden")[:, 0]
 
 
 def exact_hidden(seed, params, n, columns):

@@ -70,7 +70,7 @@ def test_exact_draws_of_holes(x64, global_random_seed):
     params = network(TINY, (2, 3), global_random_seed)
     rows, logs = log_rows(params, TINY)
     x, observed = jnp.array([[1.0, 0.0, 0.0]]), jnp.array([[True, False, False]])
-    drawn = dbn_network.exact_draws(jax.random.key(global_random_seed), params, 20_000, x, observed, TINY)[:, 0]
+    drawn = dbn_network.exact_draws(jax.random.key(global_random_seed)[None], params, 20_000, x, observed, TINY)[:, 0]
     drawn = jnp.where(observed, x, drawn)
     agree = rows[:, 0] == 1
     check_frequencies(

@@ -93,7 +93,7 @@ def test_exact_draws_have_the_exact_frequencies(x64, global_random_seed):
     params, layout, _ = machine("complete", N_VISIBLE, N_HIDDEN, global_random_seed)
     row = np.array([np.nan, 1, np.nan, np.nan, np.nan, np.nan])
     x, known = jnp.asarray(np.nan_to_num(row))[None], jnp.asarray(~np.isnan(row))[None]
-    drawn = enumeration.clamped_draws(jax.random.key(global_random_seed), params, layout, 50_000, x, known)[0]
+    drawn = enumeration.clamped_draws(jax.random.key(global_random_seed)[None], params, layout, 50_000, x, known)[0]
     states, p = probabilities(params)
     check_frequencies(np.bincount(number(drawn), minlength=len(p)), np.where(states[:, 1] == 1, p, 0))
 
@@ -149,7 +149,7 @@ def test_sampled_answers_agree_with_exact_ones(x64, global_random_seed):
     np.testing.assert_allclose(sampled.condition(key, HOLES).mean, exact.condition(key, HOLES).mean, rtol=1e-8)
     np.testing.assert_allclose(sampled.hidden(HOLES), exact.hidden(HOLES), rtol=1e-8)
     states, known = pairwise_inference._clamp(jnp.nan_to_num(HOLES), jnp.asarray(~np.isnan(HOLES)), layout)
-    means = lambda k: pairwise_annealed.clamped_means(k, params, layout, states, known, 300)[:, :N_VISIBLE]  # noqa: E731
+    means = lambda k: pairwise_annealed.clamped_means(k, params, layout, states, known, 300).mean[:, :N_VISIBLE]  # noqa: E731
     check_mean(np.stack([means(k) for k in jax.random.split(key, 16)]), exact.condition(key, HOLES).mean)
 
 
@@ -180,7 +180,7 @@ def test_chains_from_clamped_cells_and_free_ones_settle(x64, global_random_seed)
     key, rows = jax.random.key(global_random_seed), with_hidden(HOLES[1:2])
     x, known = jnp.asarray(np.nan_to_num(rows)), jnp.asarray(~np.isnan(rows))
     states, p = probabilities(params)
-    clamped = pairwise_annealed.clamped_chain_draws(key, params, layout, 10_000, x, known, 50)[0]
+    clamped = pairwise_annealed.clamped_chain_draws(key[None], params, layout, 10_000, x, known, 50)[0]
     agree = (states[:, 1:3] == 1).all(axis=1)
     check_frequencies(np.bincount(number(clamped), minlength=64), np.where(agree, p, 0))
     free = pairwise_annealed.free_draws(key, params, layout, 10_000, 50)

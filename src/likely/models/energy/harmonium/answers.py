@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from likely.columns import Columns
+from likely.contract.counts import Counts
 from likely.models.energy.harmonium import chains, enumeration
 from likely.models.energy.harmonium.enumeration import Side
 from likely.models.energy.harmonium.few_holes import few_holes, hole_draws, hole_sums
@@ -22,7 +23,9 @@ from likely.models.energy.normaliser.answers import (
     by_kind,
     by_masked_blocks,
 )
+from likely.models.energy.normaliser.enumerated_counts import enumerated_counts
 from likely.models.energy.normaliser.schedule import CONDITIONAL_CHAINS, Settings
+from likely.models.energy.normaliser.watched import ChainMeans
 from likely.runtime import BLOCK_ROWS, by_blocks
 
 
@@ -58,9 +61,14 @@ class Exact(ExactAnswers):
     def _means(self, x: Array, observed: Array | None) -> Array:
         return self.columns.statistics(x) if observed is None else self._enumerated(x, observed)[1]
 
-    def _draws(self, key: jax.Array, n: int, x: Array, observed: Array | None) -> Array:
-        drawn = enumeration.clamped_draws(key, self.params, n, x, observed, self.columns, self.side)
+    def _draws(self, keys: jax.Array, n: int, x: Array, observed: Array | None) -> Array:
+        drawn = enumeration.clamped_draws(keys, self.params, n, x, observed, self.columns, self.side)
         return jnp.moveaxis(drawn, 1, 0)
+
+    def _counts(self, rows: np.ndarray) -> Counts | None:
+        # Counts have no end, so that a machine with any is enumerated over its hidden units.
+        expect = lambda x, o, f: enumeration.clamped_expectation(self.params, x, o, self.columns, f)  # noqa: E731
+        return enumerated_counts(rows, self.columns, expect)
 
     def _enumerated(self, x: Array, observed: Array) -> tuple[Array, Array, Array]:
         return enumeration.clamped_sum(self.params, x, observed, self.columns, self.side)
@@ -102,6 +110,10 @@ class Sampled(SampledAnswers):
     def _chain_method(self) -> str:
         return f"{CONDITIONAL_CHAINS} clamped chains of {2 * self.settings.n_sweeps} sweeps"
 
+    @property
+    def _sample_method(self) -> str:
+        return f"{self.settings.n_sweeps} sweeps of chains that go on from the training chains"
+
     def _anneal_machine(self, key: jax.Array) -> tuple[Any, Any]:
         forward, reverse = chains.whole_machine(key, self.params, self.columns, self.settings)
         return np.asarray(forward)[None], np.asarray(reverse)[None]
@@ -109,11 +121,19 @@ class Sampled(SampledAnswers):
     def _anneal_rows(self, key: jax.Array, x: Array, observed: Array) -> tuple[Any, Any]:
         return chains.rows_with_holes(key, self.params, x, observed, self.columns, self.settings)
 
-    def _chain_means(self, key: jax.Array, x: Array, observed: Array) -> Array:
+    @property
+    def _column_of(self) -> np.ndarray:
+        return self.columns.column_of
+
+    @property
+    def _n_chains(self) -> int:
+        return CONDITIONAL_CHAINS
+
+    def _chain_means(self, key: jax.Array, x: Array, observed: Array) -> ChainMeans:
         return chains.conditional_mean(key, self.params, x, observed, self.columns, self.settings.n_sweeps)
 
-    def _chain_draws(self, key: jax.Array, n: int, x: Array, observed: Array) -> Array:
-        return chains.conditional_draws(key, self.params, n, x, observed, self.columns, self.settings.n_sweeps)
+    def _chain_draws(self, key: jax.Array, keys: jax.Array, n: int, x: Array, observed: Array) -> Array:
+        return chains.conditional_draws(keys, self.params, n, x, observed, self.columns, self.settings.n_sweeps)
 
     def _few(self, rows: np.ndarray) -> np.ndarray:
         return few_holes(rows, self.columns)
@@ -130,8 +150,8 @@ class Sampled(SampledAnswers):
     def _few_means(self, rows: np.ndarray) -> np.ndarray:
         return by_masked_blocks(lambda x, o: hole_sums(self.params, x, o, self.columns)[1], rows)
 
-    def _few_draws(self, key: jax.Array, n: int, x: Array, observed: Array) -> Array:
-        return hole_draws(key, self.params, n, x, observed, self.columns)
+    def _few_draws(self, keys: jax.Array, n: int, x: Array, observed: Array) -> Array:
+        return hole_draws(keys, self.params, n, x, observed, self.columns)
 
 
 def answers(params: RBMParams, columns: Columns, settings: Settings) -> Exact | Sampled:

@@ -2,7 +2,8 @@
 
 A row with unobserved cells is a smaller machine over those cells and h; with all cells unobserved it is the machine
 itself. Both are annealed from independent columns with the means of the machine's chains: starting a row from its own
-mean field was tried, and is too sure of itself. Rows share their noise: a result is a function of the row and the key.
+mean field was tried, and is too sure of itself. Sums and means of rows share their noise: a result is a function of the
+row and the key. Draws do not: each row has a key of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from likely.models.energy.harmonium.machine import (
     visible_natural,
 )
 from likely.models.energy.normaliser.schedule import CONDITIONAL_CHAINS, N_REPLICATES, Settings
-from likely.montecarlo import average_chains, run_chains
+from likely.models.energy.normaliser.watched import ChainMeans, watch_chains
+from likely.montecarlo import run_chains
 
 
 @eqx.filter_jit
@@ -72,25 +74,25 @@ def conditional_mean(
     observed: Bool[Array, "n d"],
     columns: Columns,
     n_sweeps: int,
-) -> Float[Array, "n D"]:
+) -> ChainMeans:
     """E[T(x)] given the observed cells, from clamped chains: as many sweeps to settle as to average over."""
     begin, settle, average = jax.random.split(key, 3)
     statistics, mask = columns.statistics(x, observed), columns.spread(observed)
 
-    def of_row(row, seen, guess):
-        hidden = jax.random.bernoulli(begin, guess[None], (CONDITIONAL_CHAINS, len(guess))).astype(x.dtype)
+    def of_row(row, seen):
+        hidden = _dispersed(begin, params, CONDITIONAL_CHAINS, row, seen, columns)
         kernel = lambda k, h: gibbs_hidden(k, params, h, columns, (row[None], seen[None]))  # noqa: E731
         hidden = run_chains(settle, kernel, hidden, n_sweeps)
-        expected = lambda h: columns.mean(visible_natural(params, h)).mean(axis=0)  # noqa: E731
-        return average_chains(average, kernel, hidden, expected, n_sweeps)[0]
+        expected = lambda h: columns.mean(visible_natural(params, h))  # noqa: E731
+        return watch_chains(average, kernel, hidden, expected, n_sweeps)
 
-    _, guesses = machine.mean_field(params, x, observed, columns)
-    return jnp.where(mask, statistics, jax.vmap(of_row)(x, observed, guesses))
+    known, found = ChainMeans.exact(statistics), jax.vmap(of_row)(x, observed)
+    return ChainMeans(*(jnp.where(mask, a, b) for a, b in zip(known, found, strict=True)))
 
 
 @eqx.filter_jit
 def conditional_draws(
-    key: Key[Array, ""],
+    keys: Key[Array, " rows"],
     params: RBMParams,
     n: int,
     x: Float[Array, "rows d"],
@@ -98,17 +100,29 @@ def conditional_draws(
     columns: Columns,
     n_sweeps: int,
 ) -> Float[Array, "rows n d"]:
-    """Draws of the unobserved cells, each from a clamped chain of its own."""
-    begin, settle, end = jax.random.split(key, 3)
+    """Draws of the unobserved cells, each from a clamped chain of its own, with a key for each row."""
 
-    def of_row(row, seen, guess):
-        hidden = jax.random.bernoulli(begin, guess[None], (n, len(guess))).astype(x.dtype)
+    def of_row(key, row, seen):
+        begin, settle, end = jax.random.split(key, 3)
+        hidden = _dispersed(begin, params, n, row, seen, columns)
         kernel = lambda k, h: gibbs_hidden(k, params, h, columns, (row[None], seen[None]))  # noqa: E731
         hidden = run_chains(settle, kernel, hidden, n_sweeps)
         return jnp.where(seen[None], row[None], columns.sample(end, visible_natural(params, hidden)))
 
-    _, guesses = machine.mean_field(params, x, observed, columns)
-    return jax.vmap(of_row)(x, observed, guesses)
+    return jax.vmap(of_row)(keys, x, observed)
+
+
+def _dispersed(key: Array, params: RBMParams, n: int, row: Array, seen: Array, columns: Columns) -> Array:
+    """Hidden states for n clamped chains: every other one follows a training chain, the others independent columns.
+
+    Two kinds of start are seldom wrong in the same way: where chains have not forgotten them, they disagree.
+    """
+    pick, emit, up = jax.random.split(key, 3)
+    chosen = params.chains[jax.random.randint(pick, (n,), 0, len(params.chains))].astype(row.dtype)
+    trained, alone = visible_natural(params, chosen), marginals(params, columns)
+    natural = jnp.where((jnp.arange(n) % 2 == 0)[:, None], trained, alone[None])
+    cells = jnp.where(seen[None], row[None], columns.sample(emit, natural))
+    return sample_hidden(up, hidden_logits(params, columns.statistics(cells)))
 
 
 @eqx.filter_jit

@@ -6,6 +6,7 @@ minus that of the row with nothing observed, log Z. Cost: one pass over the conf
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
@@ -51,8 +52,22 @@ def clamped_sum(
 
 
 @eqx.filter_jit
+def clamped_expectation(
+    params: RBMParams,
+    x: Float[Array, "n d"],
+    observed: Bool[Array, "n d"] | None,
+    columns: Columns,
+    features: Callable[[Array], Array],
+) -> Float[Array, "n f"]:
+    """E[features(natural parameters of all columns)] given the observed cells: exact, by the hidden units."""
+    total, log_weight = _weights(params, x, observed, columns, "hidden")
+    hidden = lambda numbers: configurations(numbers, (2,) * params.n_hidden).astype(x.dtype)  # noqa: E731
+    return log_sum(total, log_weight, lambda numbers: features(visible_natural(params, hidden(numbers))))[1]
+
+
+@eqx.filter_jit
 def clamped_draws(
-    key: Key[Array, ""],
+    keys: Key[Array, " rows"],
     params: RBMParams,
     n: int,
     x: Float[Array, "rows d"],
@@ -60,16 +75,16 @@ def clamped_draws(
     columns: Columns,
     side: Side,
 ) -> Float[Array, "n rows d"]:
-    """n exact draws of the cells of each row given its observed ones."""
-    choose, emit = jax.random.split(key)
+    """n exact draws of the cells of each row given its observed ones, with a key for each row."""
+    choose, emit = jax.vmap(jax.random.split, out_axes=1)(keys)
     total, log_weight = _weights(params, x, observed, columns, side)
     numbers = draw(choose, n, total, log_weight)
     states = configurations(numbers.reshape(-1), radices(columns) if side == "visible" else (2,) * params.n_hidden)
     states = states.reshape(*numbers.shape, -1).astype(x.dtype)
     if side == "visible":
         return states
-    # One key for all rows, so that what a row draws does not depend on the rows beside it.
-    return jax.vmap(lambda h: columns.sample(emit, visible_natural(params, h)), in_axes=1, out_axes=1)(states)
+    emitted = lambda own, h: columns.sample(own, visible_natural(params, h))  # noqa: E731
+    return jax.vmap(emitted, in_axes=(0, 1), out_axes=1)(emit, states)
 
 
 def _smaller(columns: Columns, n_hidden: int) -> tuple[Side, int]:

@@ -43,25 +43,25 @@ def hole_sums(
 
 @eqx.filter_jit
 def hole_draws(
-    key: Key[Array, ""],
+    keys: Key[Array, " rows"],
     params: RBMParams,
     n: int,
     x: Float[Array, "rows d"],
     observed: Bool[Array, "rows d"],
     columns: Columns,
 ) -> Float[Array, "rows n d"]:
-    """Exact draws of the unobserved bits; rows share their noise."""
+    """Exact draws of the unobserved bits, with a key for each row."""
     _, cells = _places(observed, columns)
     cumulative = jnp.cumsum(jax.nn.softmax(_log_weights(params, x, observed, columns)[0], axis=1), axis=1)
-    uniform = jax.random.uniform(key, (n,), x.dtype)
 
-    def of_row(row: Array, total: Array, at: Array) -> Array:
+    def of_row(key: Array, row: Array, total: Array, at: Array) -> Array:
+        uniform = jax.random.uniform(key, (n,), x.dtype)
         # The variate is scaled by the total, so that rounding never puts it beyond the end, among excluded ones.
         chosen = jnp.searchsorted(total, uniform * total[-1], side="right")
         bits = _states(x.dtype)[jnp.minimum(chosen, len(total) - 1)]
         return jnp.broadcast_to(row, (n, len(row))).at[:, at].set(bits, mode="drop")
 
-    return jax.vmap(of_row)(x, cumulative, cells)
+    return jax.vmap(of_row)(keys, x, cumulative, cells)
 
 
 def _log_weights(

@@ -3,8 +3,8 @@
 ρ is normalised and can be drawn from. Chains start there and make one journey: up the path, which is annealed
 importance sampling of log Σ exp(-E); on with the energy itself; and down again, which is the reverse. The way up starts
 exactly; the way down starts where the chains are, so its side holds approximately. Rows are worked on in blocks, c
-chains each, with the same noise for every row: a result is a function of the row and the key. Cost of a move: two to
-five network gradients and an evaluation.
+chains each, with the same noise for every row: a result is a function of the row and the key. Only completed rows are
+drawn with noise of their own. Cost of a move: two to five network gradients and an evaluation.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool, Float, Key
 from likely.models.energy.network.function import EnergyParams, Kind, draw_reference, log_reference
 from likely.models.energy.network.moves import Chains, Target, look, move, step_sizes, tuned
 from likely.models.energy.normaliser.schedule import Settings, temperatures
+from likely.models.energy.normaliser.watched import ChainMeans, summed_up
 
 # Chains and moves that find step sizes for a fitted energy: half of the moves climb the path, half are at the energy. A
 # mean acceptance of 64 chains is known to a twentieth, and at the rate below a log step can travel 0.2 × 150 × 0.35.
@@ -36,9 +37,10 @@ class Path(NamedTuple):
     kind: Kind
     free: Bool[Array, "n d"] | None
     n_noise: int
+    own: Key[Array, " r"] | None = None  # keys of rows, where rows do not share their noise
 
     def kernel(self, key: Array, chains: Chains, at: Array) -> Chains:
-        return move(key, chains, self.target(at), self.n_noise)
+        return move(key, chains, self.target(at), self.n_noise, self.own)
 
     def target(self, at: Array) -> Target:
         """The density at one place, with steps between those that suit ρ and those that suit the energy."""
@@ -114,26 +116,35 @@ def log_sums(
 def draws(
     key: Key[Array, ""],
     params: EnergyParams,
-    drawn: Float[Array, "c d"],
+    drawn: Float[Array, "*r c d"],
     x: Float[Array, "n d"] | None,
     observed: Bool[Array, "n d"] | None,
     kind: Kind,
     settings: Settings,
-) -> tuple[Float[Array, "n c d"], Float[Array, "n D"]]:
-    """Each row's chains after their way up and twice `n_sweeps` moves, and E[T(x)] over the second half of those."""
-    cells, path = _clamped(params, drawn, x, observed, kind)
-    up, n = _stops(settings, cells.dtype), settings.n_sweeps
-    places = jnp.concatenate([up, jnp.ones(2 * n, cells.dtype)])
+    own: Key[Array, " n"] | None = None,
+) -> tuple[Float[Array, "n c d"], ChainMeans]:
+    """Each row's chains after their way up and twice `n_sweeps` moves, and E[T(x)] over the second half of those.
 
-    def record(notes: tuple[Array, Array], now: Chains, here: Array, there: Array) -> tuple[Array, Array]:
-        number, total = notes
-        late = number >= len(places) - 1 - n
-        return number + 1, total + jnp.where(late, kind.columns.statistics(now.x), 0)
+    Parameters
+    ----------
+    drawn : the chains' beginnings, the same for every row, or with `own`, keys of the rows, each row's own.
+    """
+    cells, path = _clamped(params, drawn, x, observed, kind, own)
+    up, n_half = _stops(settings, cells.dtype), max(1, (settings.n_sweeps + 1) // 2)
+    places = jnp.concatenate([up, jnp.ones(2 * settings.n_sweeps, cells.dtype)])
+    last = len(places) - 1
 
-    zeros = jnp.zeros((len(cells), kind.columns.n_statistics), cells.dtype)
-    cells, (_, total) = journey(key, path, cells, places, record, (jnp.zeros((), jnp.int32), zeros))
-    shape = (-1, len(drawn))
-    return cells.reshape(*shape, cells.shape[1]), (total / n).reshape(*shape, total.shape[1]).mean(axis=1)
+    def record(notes: tuple[Array, Array, Array], now: Chains, here: Array, there: Array) -> Any:
+        number, total, squares = notes
+        half = jnp.array([number < last - n_half, number >= last - n_half]) & (number >= last - 2 * n_half)
+        value = jnp.where(half[:, None, None], kind.columns.statistics(now.x)[None], 0)
+        return number + 1, total + value, squares + value**2
+
+    zeros = jnp.zeros((2, len(cells), kind.columns.n_statistics), cells.dtype)
+    cells, (_, total, squares) = journey(key, path, cells, places, record, (jnp.zeros((), jnp.int32), zeros, zeros))
+    shape = (-1, drawn.shape[-2])
+    apart = lambda a: (a / n_half).reshape(2, *shape, a.shape[-1])  # noqa: E731
+    return cells.reshape(*shape, cells.shape[1]), summed_up(apart(total), apart(squares), n_half)
 
 
 @eqx.filter_jit
@@ -151,14 +162,24 @@ def tune(key: Key[Array, ""], params: EnergyParams, drawn: Float[Array, "c d"], 
 
 
 def _clamped(
-    params: EnergyParams, drawn: Array, x: Array | None, observed: Array | None, kind: Kind
+    params: EnergyParams,
+    drawn: Array,
+    x: Array | None,
+    observed: Array | None,
+    kind: Kind,
+    own: Array | None = None,
 ) -> tuple[Float[Array, "_rows d"], Path]:
-    """c chains for each row, the same draws of ρ in its unobserved cells, and the path that they take."""
+    """c chains for each row, draws of ρ in its unobserved cells, and the path that they take.
+
+    The draws and the noise on the path are the same for every row, unless rows have their `own` keys.
+    """
     if x is None or observed is None:
         return drawn, Path(params, kind, None, len(drawn))
-    seen = jnp.repeat(observed, len(drawn), axis=0)
-    cells = jnp.where(seen, jnp.repeat(x, len(drawn), axis=0), jnp.tile(drawn, (len(x), 1)))
-    return cells, Path(params, kind, ~seen, len(drawn))
+    n_chains = drawn.shape[-2]
+    seen = jnp.repeat(observed, n_chains, axis=0)
+    begun = jnp.tile(drawn, (len(x), 1)) if own is None else drawn.reshape(-1, drawn.shape[-1])
+    cells = jnp.where(seen, jnp.repeat(x, n_chains, axis=0), begun)
+    return cells, Path(params, kind, ~seen, n_chains, own)
 
 
 _draw_reference = eqx.filter_jit(draw_reference)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -20,6 +21,7 @@ from likely.models.energy.normaliser.answers import (
     mask_of,
 )
 from likely.models.energy.normaliser.schedule import Settings
+from likely.models.energy.normaliser.watched import ChainMeans
 from likely.runtime import by_blocks
 
 
@@ -46,8 +48,11 @@ class Exact(ExactAnswers):
     def _means(self, x: Array, observed: Array | None) -> Array:
         return enumeration.clamped_sums(self.params, x, mask_of(x, observed), self.kind)[1]
 
-    def _draws(self, key: jax.Array, n: int, x: Array, observed: Array | None) -> Array:
-        return enumeration.clamped_draws(key, self.params, n, x, mask_of(x, observed), self.kind)
+    def _draws(self, keys: jax.Array, n: int, x: Array, observed: Array | None) -> Array:
+        return enumeration.clamped_draws(keys, self.params, n, x, mask_of(x, observed), self.kind)
+
+    def _counts(self, rows: np.ndarray) -> None:
+        """There are none: a machine that can be enumerated has discrete columns alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +80,14 @@ class Sampled(SampledAnswers):
     def _chain_method(self) -> str:
         s = self.settings
         return (
-            f"{s.n_replicates} clamped chains annealed over {s.n_temperatures} temperatures, then "
+            f"{self._n_chains} clamped chains annealed over {s.n_temperatures} temperatures, then "
             f"{2 * s.n_sweeps} moves"
         )
+
+    @property
+    def _sample_method(self) -> str:
+        s = self.settings
+        return f"chains annealed over {s.n_temperatures} temperatures, then {2 * s.n_sweeps} moves"
 
     def _anneal_machine(self, key: jax.Array) -> tuple[Any, Any]:
         return self._run(annealing.log_sums, key, self.settings.n_chains, None, None)
@@ -85,11 +95,22 @@ class Sampled(SampledAnswers):
     def _anneal_rows(self, key: jax.Array, x: Array, observed: Array) -> tuple[Any, Any]:
         return self._run(annealing.log_sums, key, self.settings.n_replicates, x, observed)
 
-    def _chain_means(self, key: jax.Array, x: Array, observed: Array) -> Array:
-        return self._run(annealing.draws, key, self.settings.n_replicates, x, observed)[1]
+    @property
+    def _column_of(self) -> np.ndarray:
+        return self.kind.columns.column_of
 
-    def _chain_draws(self, key: jax.Array, n: int, x: Array, observed: Array) -> Array:
-        return self._run(annealing.draws, key, n, x, observed)[0]
+    @property
+    def _n_chains(self) -> int:
+        return max(2, self.settings.n_replicates)  # one chain could not say how sure it is
+
+    def _chain_means(self, key: jax.Array, x: Array, observed: Array) -> ChainMeans:
+        return self._run(annealing.draws, key, self._n_chains, x, observed)[1]
+
+    def _chain_draws(self, key: jax.Array, keys: jax.Array, n: int, x: Array, observed: Array) -> Array:
+        begin, go = jax.vmap(jax.random.split, out_axes=1)(keys)
+        drawn = jnp.stack([annealing.starts(own, self.params, n, self.kind) for own in begin])
+        # The key of the call says what kind of move each step makes, the same for the chains of all rows.
+        return annealing.draws(key, self.params, drawn, x, observed, self.kind, self.settings, go)[0]
 
     def _few(self, rows: np.ndarray) -> np.ndarray:
         return enumeration.few_holes(rows, self.kind.columns)
@@ -106,8 +127,8 @@ class Sampled(SampledAnswers):
     def _few_means(self, rows: np.ndarray) -> np.ndarray:
         return by_masked_blocks(lambda x, o: enumeration.hole_sums(self.params, x, o, self.kind)[1], rows)
 
-    def _few_draws(self, key: jax.Array, n: int, x: Array, observed: Array) -> Array:
-        return enumeration.hole_draws(key, self.params, n, x, observed, self.kind)
+    def _few_draws(self, keys: jax.Array, n: int, x: Array, observed: Array) -> Array:
+        return enumeration.hole_draws(keys, self.params, n, x, observed, self.kind)
 
     def _run(self, function: Any, key: jax.Array, n: int, x: Array | None, observed: Array | None) -> Any:
         """A journey of n chains for each row, from rows of ρ on."""

@@ -224,7 +224,7 @@ class EnergyModel(GradientTrained, Annealed):
         return evidence_of_sums(answers.log_sum(key, rows), self.log_partition(), rows, answers.method)
 
     def _sample(self, key, n):
-        return self._answers().sample(key, n)
+        return self._drawn(self._answers().sample(key, n))
 
     def _condition(self, rows, key):
         return self._answers().condition(key, rows)

@@ -43,11 +43,11 @@ def clamped_sums(
 
 @eqx.filter_jit
 def clamped_draws(
-    key: Key[Array, ""], params: EnergyParams, n: int, x: Float[Array, "rows d"], observed: Array, kind: Kind
+    keys: Key[Array, " rows"], params: EnergyParams, n: int, x: Float[Array, "rows d"], observed: Array, kind: Kind
 ) -> Float[Array, "rows n d"]:
-    """n exact draws of each row given its observed cells."""
+    """n exact draws of each row given its observed cells, with a key for each row."""
     sizes = radices(kind.columns)
-    numbers = draw(key, n, n_configurations(sizes), partial(_log_weights, params, x, observed, kind))
+    numbers = draw(keys, n, n_configurations(sizes), partial(_log_weights, params, x, observed, kind))
     states = configurations(numbers.reshape(-1), sizes).reshape(*numbers.shape, -1)
     return jnp.swapaxes(states, 0, 1).astype(x.dtype)
 
@@ -73,18 +73,19 @@ def hole_sums(
 
 @eqx.filter_jit
 def hole_draws(
-    key: Key[Array, ""], params: EnergyParams, n: int, x: Float[Array, "rows d"], observed: Array, kind: Kind
+    keys: Key[Array, " rows"], params: EnergyParams, n: int, x: Float[Array, "rows d"], observed: Array, kind: Kind
 ) -> Float[Array, "rows n d"]:
     """As `clamped_draws`, for rows with few holes."""
-    uniform = jax.random.uniform(key, (n,), x.dtype)
 
-    def of_row(row: tuple[Array, Array]) -> Array:
+    def of_row(own: tuple[Array, Array, Array]) -> Array:
+        key, *row = own
+        uniform = jax.random.uniform(key, (n,), x.dtype)
         states, logs = _completions(params, *row, kind)
         total = jnp.cumsum(jax.nn.softmax(logs))
         # The variate is scaled by the total, so that rounding never puts it beyond the end.
         return states[jnp.minimum(jnp.searchsorted(total, uniform * total[-1], side="right"), len(total) - 1)]
 
-    return lax.map(of_row, (x, observed))
+    return lax.map(of_row, (keys, x, observed))
 
 
 def _with_known(mean: Float[Array, "n D"], x: Array, observed: Array, kind: Kind) -> Float[Array, "n D"]:

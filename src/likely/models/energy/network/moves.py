@@ -76,7 +76,7 @@ class Target(NamedTuple):
 class Variates(NamedTuple):
     """All uniform variates of one step, from one call: each further one would compile for a third of a second.
 
-    Rows that are worked on together have the same ones.
+    Rows that are worked on together have the same ones, unless each has a key of its own.
     """
 
     first: Float[Array, "n d"]
@@ -85,8 +85,23 @@ class Variates(NamedTuple):
     of_step: Float[Array, " 3"]  # which sort of move, which jump, what step size; the same for all chains
 
     @classmethod
-    def draw(cls, key: Key[Array, ""], x: Float[Array, "n d"], n_noise: int) -> Variates:
+    def draw(
+        cls, key: Key[Array, ""], x: Float[Array, "n d"], n_noise: int, own: Key[Array, " r"] | None = None
+    ) -> Variates:
+        """For n chains from one key, the first `n_noise` of them with noise of their own, which the others use again.
+
+        With r keys of rows, of n / r chains each, every chain has its own; only `of_step` is common to all.
+        """
         d = x.shape[1]
+        if own is not None:
+            # The key of a step is folded into those of rows by its bits, so that no noise comes again in another step.
+            which, common = jax.random.split(key)
+            keys = jax.vmap(jax.random.fold_in, (0, None))(own, jax.random.bits(which, (), jnp.uint32))
+            shape, tiny = (len(x) // len(own), 2 * d + 1), jnp.finfo(x.dtype).tiny
+            drawn = jax.vmap(lambda k: jax.random.uniform(k, shape, x.dtype, minval=tiny))(keys)
+            full = drawn.reshape(len(x), 2 * d + 1)
+            of_step = jax.random.uniform(common, (3,), x.dtype, minval=tiny)
+            return cls(full[:, :d], full[:, d : 2 * d], full[:, 2 * d], of_step)
         uniform = jax.random.uniform(key, (n_noise, 2 * d + 4), x.dtype, minval=jnp.finfo(x.dtype).tiny)
         full = uniform if n_noise == len(x) else jnp.tile(uniform, (len(x) // n_noise, 1))
         return cls(full[:, :d], full[:, d : 2 * d], full[:, 2 * d], uniform[0, 2 * d + 1 :])
@@ -128,14 +143,17 @@ def step_sizes(kinds: tuple[str, ...]) -> Float[np.ndarray, " 2"]:
     return np.array([-0.25 * np.log(max(1, sum(kind == "real" for kind in kinds))), np.log(2.0)])
 
 
-def move(key: Key[Array, ""], chains: Chains, target: Target, n_noise: int) -> Chains:
+def move(
+    key: Key[Array, ""], chains: Chains, target: Target, n_noise: int, own: Key[Array, " r"] | None = None
+) -> Chains:
     """One step of all chains: one of the moves that the columns admit, each as often as any other.
 
     Parameters
     ----------
-    n_noise : rows that have noise of their own; further ones use the same again.
+    n_noise : chains that have noise of their own; further ones use the same again.
+    own : keys of rows whose chains all have their own.
     """
-    variates, kinds = Variates.draw(key, chains.x, n_noise), target.kind.columns.kinds
+    variates, kinds = Variates.draw(key, chains.x, n_noise, own), target.kind.columns.kinds
     jumps = jumps_of(kinds)
     if not jumps:
         return langevin(variates, chains, target)[0]

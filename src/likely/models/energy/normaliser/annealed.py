@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import abc
 from dataclasses import KW_ONLY
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from likely.contract.mixing import DrawnRows
 from likely.contract.model import Model
 from likely.contract.settings import Count, Several
 from likely.models.energy.normaliser.answers import Answers
@@ -22,6 +23,7 @@ class Annealed(Model):
     n_sweeps: Count = 200
 
     _effort: ClassVar[str] = "n_temperatures"
+    _conditional_effort = _sampling_effort = "n_sweeps"
     _also_in_log_z: ClassVar[tuple[str, ...]] = ()  # further settings that log Z of a fitted model depends on
 
     @abc.abstractmethod
@@ -40,6 +42,17 @@ class Annealed(Model):
             kept = self._log_partition = (self.params_, about, found)
         return kept[2]
 
+    def _drawn(self, rows: Any) -> Any:
+        """Rows that the machine sampled, with how, where that was not exactly.
+
+        Whether its chains forget their starts is found once, as log Z is.
+        """
+        about = self._ais_settings()
+        kept = self.__dict__.get("_watched")
+        if kept is None or kept[0] is not self.params_ or kept[1] != about:
+            kept = self._watched = (self.params_, about, self._answers().sampling(self._key("condition")))
+        return rows if kept[2].is_exact else DrawnRows(rows, kept[2])
+
     def _ais_settings(self) -> Settings:
         return Settings(self.n_ais_chains, self.n_temperatures, self.n_sweeps)
 
@@ -57,7 +70,7 @@ class Answered(Annealed):
         return evidence_of_sums(answers.log_sum(key, rows), self.log_partition(), rows, answers.method)
 
     def _sample(self, key, n):
-        return self._answers().sample(key, n)
+        return self._drawn(self._answers().sample(key, n))
 
     def _condition(self, rows, key):
         return self._answers().condition(key, rows)

@@ -16,15 +16,9 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
 from likely.models.energy.normaliser.schedule import CONDITIONAL_CHAINS, N_REPLICATES, Settings, temperatures
-from likely.models.energy.pairwise.machine import (
-    Layout,
-    PairwiseParams,
-    logits,
-    mean_field,
-    sweep,
-    unnormalized_log_prob,
-)
-from likely.montecarlo import annealed_importance, average_chains, run_chains
+from likely.models.energy.normaliser.watched import ChainMeans, watch_chains
+from likely.models.energy.pairwise.machine import Layout, PairwiseParams, logits, sweep, unnormalized_log_prob
+from likely.montecarlo import annealed_importance, run_chains
 
 
 class Path(NamedTuple):
@@ -127,22 +121,23 @@ def clamped_means(
     x: Float[Array, "n N"],
     known: Bool[Array, "n N"],
     n_sweeps: int,
-) -> Float[Array, "n N"]:
+) -> ChainMeans:
     """E[s | known units] from clamped chains: as many sweeps to settle as to average over."""
     begin, settle, average = jax.random.split(key, 3)
 
-    def of_row(row: Array, seen: Array, guess: Array) -> Array:
-        kernel, states = _clamped_chain(begin, params, layout, row, seen, guess, CONDITIONAL_CHAINS)
+    def of_row(row: Array, seen: Array) -> ChainMeans:
+        kernel, states = _clamped_chains(begin, params, layout, row, seen, CONDITIONAL_CHAINS)
         states = run_chains(settle, kernel, states, n_sweeps)
-        expected = lambda s: jax.nn.sigmoid(logits(params, s)).mean(axis=0)  # noqa: E731
-        return jnp.where(seen, row, average_chains(average, kernel, states, expected, n_sweeps)[0])
+        expected = lambda s: jax.nn.sigmoid(logits(params, s))  # noqa: E731
+        return watch_chains(average, kernel, states, expected, n_sweeps)
 
-    return jax.vmap(of_row)(x, known, mean_field(params, x, known, layout))
+    exact, found = ChainMeans.exact(x), jax.vmap(of_row)(x, known)
+    return ChainMeans(*(jnp.where(known, a, b) for a, b in zip(exact, found, strict=True)))
 
 
 @eqx.filter_jit
 def clamped_chain_draws(
-    key: Key[Array, ""],
+    keys: Key[Array, " m"],
     params: PairwiseParams,
     layout: Layout,
     n: int,
@@ -150,14 +145,14 @@ def clamped_chain_draws(
     known: Bool[Array, "m N"],
     n_sweeps: int,
 ) -> Float[Array, "m n N"]:
-    """Draws of the unknown units, each from a clamped chain of its own."""
-    begin, settle = jax.random.split(key)
+    """Draws of the unknown units, each from a clamped chain of its own, with a key for each row."""
 
-    def of_row(row: Array, seen: Array, guess: Array) -> Array:
-        kernel, states = _clamped_chain(begin, params, layout, row, seen, guess, n)
+    def of_row(key: Array, row: Array, seen: Array) -> Array:
+        begin, settle = jax.random.split(key)
+        kernel, states = _clamped_chains(begin, params, layout, row, seen, n)
         return run_chains(settle, kernel, states, n_sweeps)
 
-    return jax.vmap(of_row)(x, known, mean_field(params, x, known, layout))
+    return jax.vmap(of_row)(keys, x, known)
 
 
 @eqx.filter_jit
@@ -170,9 +165,16 @@ def free_draws(
     return run_chains(move, lambda k, s: sweep(k, params, s, layout), chosen, n_sweeps)
 
 
-def _clamped_chain(key, params, layout, row, seen, guess, n):
-    """The kernel of chains with clamped units, and n first states of it about a guess."""
-    drawn = jax.random.bernoulli(key, guess[None], (n, len(guess))).astype(row.dtype)
+def _clamped_chains(key, params, layout, row, seen, n):
+    """The kernel of chains with clamped units, and n first states of it.
+
+    Every other one is a training chain's, the others are of independent units: two kinds of start that are seldom wrong
+    in the same way, so that chains which have not forgotten them disagree.
+    """
+    pick, fill = jax.random.split(key)
+    trained = params.chains[jax.random.randint(pick, (n,), 0, len(params.chains))].astype(row.dtype)
+    alone = jax.random.bernoulli(fill, jax.nn.sigmoid(base_logits(params))[None], trained.shape).astype(row.dtype)
+    drawn = jnp.where((jnp.arange(n) % 2 == 0)[:, None], trained, alone)
     known = jnp.broadcast_to(seen[None], drawn.shape)
     states = jnp.where(known, row[None], drawn)
     return lambda k, s: sweep(k, params, s, layout, known), states

@@ -24,6 +24,7 @@ from likely.models.energy.normaliser.answers import (
     mask_of,
 )
 from likely.models.energy.normaliser.schedule import CONDITIONAL_CHAINS, Settings
+from likely.models.energy.normaliser.watched import ChainMeans
 from likely.models.energy.pairwise import annealing, enumeration
 from likely.models.energy.pairwise.machine import Layout, PairwiseParams, mean_field
 from likely.montecarlo import configurations
@@ -59,8 +60,8 @@ class Exact(ExactAnswers):
     def _means(self, x: Array, observed: Array | None) -> Array:
         return self._sums(x, observed)[1][:, : self.layout.n_visible]
 
-    def _draws(self, key: jax.Array, n: int, x: Array, observed: Array | None) -> Array:
-        drawn = enumeration.clamped_draws(key, self.params, self.layout, n, *_clamp(x, observed, self.layout))
+    def _draws(self, keys: jax.Array, n: int, x: Array, observed: Array | None) -> Array:
+        drawn = enumeration.clamped_draws(keys, self.params, self.layout, n, *_clamp(x, observed, self.layout))
         return drawn[:, :, : self.layout.n_visible]
 
     def _sums(self, x: Array, observed: Array | None) -> tuple[Array, Array]:
@@ -68,6 +69,9 @@ class Exact(ExactAnswers):
         if observed is None and enumeration.can_sum_hidden(self.layout):
             return _complete(self.params, self.layout, x)
         return enumeration.clamped_sum(self.params, self.layout, *_clamp(x, observed, self.layout))
+
+    def _counts(self, rows: np.ndarray) -> None:
+        """There are none: a machine that can be enumerated has discrete columns alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +104,10 @@ class Sampled(SampledAnswers):
     def _chain_method(self) -> str:
         return f"{CONDITIONAL_CHAINS} clamped chains of {2 * self.settings.n_sweeps} sweeps"
 
+    @property
+    def _sample_method(self) -> str:
+        return f"{self.settings.n_sweeps} sweeps of chains that go on from the training chains"
+
     def _anneal_machine(self, key: jax.Array) -> tuple[Any, Any]:
         forward, reverse = annealing.whole_machine(key, self.params, self.layout, self.settings)
         return np.asarray(forward)[None], np.asarray(reverse)[None]
@@ -108,14 +116,22 @@ class Sampled(SampledAnswers):
         clamp = _clamp(x, observed, self.layout)
         return annealing.clamped_rows(key, self.params, self.layout, *clamp, self.settings)
 
-    def _chain_means(self, key: jax.Array, x: Array, observed: Array) -> Array:
+    @property
+    def _column_of(self) -> np.ndarray:
+        return np.arange(self.layout.n_visible)
+
+    @property
+    def _n_chains(self) -> int:
+        return CONDITIONAL_CHAINS
+
+    def _chain_means(self, key: jax.Array, x: Array, observed: Array) -> ChainMeans:
         clamp = _clamp(x, observed, self.layout)
         means = annealing.clamped_means(key, self.params, self.layout, *clamp, self.settings.n_sweeps)
-        return means[:, : self.layout.n_visible]
+        return ChainMeans(*(figure[:, : self.layout.n_visible] for figure in means))
 
-    def _chain_draws(self, key: jax.Array, n: int, x: Array, observed: Array) -> Array:
+    def _chain_draws(self, key: jax.Array, keys: jax.Array, n: int, x: Array, observed: Array) -> Array:
         clamp = _clamp(x, observed, self.layout)
-        drawn = annealing.clamped_chain_draws(key, self.params, self.layout, n, *clamp, self.settings.n_sweeps)
+        drawn = annealing.clamped_chain_draws(keys, self.params, self.layout, n, *clamp, self.settings.n_sweeps)
         return drawn[:, :, : self.layout.n_visible]
 
     def _few(self, rows: np.ndarray) -> np.ndarray:
@@ -131,8 +147,8 @@ class Sampled(SampledAnswers):
     def _few_means(self, rows: np.ndarray) -> np.ndarray:
         return self._exact_sums(rows)[1][:, : self.layout.n_visible]
 
-    def _few_draws(self, key: jax.Array, n: int, x: Array, observed: Array) -> Array:
-        return _hole_draws(key, self.params, self.layout, n, x, observed)
+    def _few_draws(self, keys: jax.Array, n: int, x: Array, observed: Array) -> Array:
+        return _hole_draws(keys, self.params, self.layout, n, x, observed)
 
     def _exact_sums(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         def sums(x: Array, observed: Array | None) -> Any:
@@ -174,18 +190,18 @@ def _hole_sums(params: PairwiseParams, layout: Layout, x: Array, observed: Array
 
 
 @eqx.filter_jit
-def _hole_draws(key: Array, params: PairwiseParams, layout: Layout, n: int, x: Array, observed: Array) -> Array:
-    """(rows, n, d) exact draws of the holes; rows share their noise."""
+def _hole_draws(keys: Array, params: PairwiseParams, layout: Layout, n: int, x: Array, observed: Array) -> Array:
+    """(rows, n, d) exact draws of the holes, with a key for each row."""
     rows, logs, _ = _fillings(params, layout, x, observed)
     total = jnp.cumsum(jax.nn.softmax(logs, axis=1), axis=1)
-    uniform = jax.random.uniform(key, (n,), x.dtype)
 
-    def of_row(fillings: Array, cumulative: Array) -> Array:
+    def of_row(key: Array, fillings: Array, cumulative: Array) -> Array:
+        uniform = jax.random.uniform(key, (n,), x.dtype)
         # The variate is scaled by the total, so that rounding never puts it beyond the end, among excluded ones.
         chosen = jnp.searchsorted(cumulative, uniform * cumulative[-1], side="right")
         return fillings[jnp.minimum(chosen, len(cumulative) - 1)]
 
-    return jax.vmap(of_row)(rows, total)
+    return jax.vmap(of_row)(keys, rows, total)
 
 
 def _fillings(params: PairwiseParams, layout: Layout, x: Array, observed: Array) -> tuple[Array, Array, Array]:

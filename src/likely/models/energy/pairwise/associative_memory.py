@@ -21,7 +21,9 @@ from jaxtyping import Array, Float, Key
 
 from likely.columns import Columns
 from likely.contract.conditional import ConditionalParts
+from likely.contract.mixing import Sampling
 from likely.models.energy.normaliser.log_sum import LogSum
+from likely.models.energy.normaliser.row_noise import row_keys, row_numbers
 from likely.runtime import by_blocks
 
 
@@ -159,13 +161,20 @@ class DenseAnswers:
         return LogSum.exact(by_blocks(lambda x, o: _dense_log_sum(eta, x, o, columns), rows))
 
     def sample(self, key: jax.Array, n: int) -> Array:
-        return _draw(key, _log_weights(self._logits())[None], self._logits(), n, self.columns)[:, 0]
+        return _draw(key[None], _log_weights(self._logits())[None], self._logits(), n, self.columns)[:, 0]
+
+    def sampling(self, key: jax.Array) -> Sampling:
+        return Sampling()
 
     def condition(self, key: jax.Array, rows: np.ndarray) -> ConditionalParts:
         eta, columns = self._logits(), self.columns
         joint = jnp.asarray(by_blocks(lambda x, o: _dense_joint(eta, x, o, columns), rows))
         mean = jax.nn.softmax(joint, axis=1) @ columns.mean(eta)
-        return ConditionalParts(mean, lambda key, n: _draw(key, joint, eta, n, columns))
+
+        def draws(key: jax.Array, n: int) -> Array:
+            return _draw(row_keys(key, jnp.asarray(row_numbers(rows))), joint, eta, n, columns)
+
+        return ConditionalParts(mean, draws)
 
     def _logits(self) -> Float[Array, "p N"]:
         """Of 0/1 units about each pattern."""
@@ -187,13 +196,18 @@ def _dense_log_sum(eta: Array, x: Array, observed: Array | None, columns: Column
     return jax.nn.logsumexp(_dense_joint(eta, x, observed, columns), axis=1)
 
 
-def _draw(key: Key[Array, ""], joint: Array, eta: Array, n: int, columns: Columns) -> Float[Array, "n rows N"]:
-    """A pattern for each row in proportion to exp(joint), then a row about it; rows share their noise."""
-    choose, emit = jax.random.split(key)
-    noise = jax.random.gumbel(choose, (n, 1, joint.shape[1]), joint.dtype)
-    chosen = jnp.argmax(joint[None] + noise, axis=2)
-    uniform = jax.random.uniform(emit, (n, 1, eta.shape[1]), eta.dtype)
-    return (uniform < columns.mean(eta)[chosen]).astype(eta.dtype)
+def _draw(keys: Key[Array, " rows"], joint: Array, eta: Array, n: int, columns: Columns) -> Float[Array, "n rows N"]:
+    """A pattern for each row in proportion to exp(joint), then a row about it, with a key for each row."""
+    means = columns.mean(eta)
+
+    def of_row(key: Array, logits: Array) -> Array:
+        choose, emit = jax.random.split(key)
+        noise = jax.random.gumbel(choose, (n, len(logits)), logits.dtype)
+        chosen = jnp.argmax(logits[None] + noise, axis=1)
+        uniform = jax.random.uniform(emit, (n, eta.shape[1]), eta.dtype)
+        return (uniform < means[chosen]).astype(eta.dtype)
+
+    return jax.vmap(of_row, out_axes=1)(keys, joint)
 
 
 # ------------------------------------------------------------------ what users hand over

@@ -43,20 +43,20 @@ def clamped_sum(
 
 @eqx.filter_jit
 def clamped_draws(
-    key: Key[Array, ""], params: PairwiseParams, layout: Layout, n: int, x: Float[Array, "m N"], known: Array
+    keys: Key[Array, " m"], params: PairwiseParams, layout: Layout, n: int, x: Float[Array, "m N"], known: Array
 ) -> Float[Array, "m n N"]:
-    """N exact draws of all units given the known ones; rows share their noise."""
-    choose, rest = jax.random.split(key)
+    """N exact draws of all units given the known ones, with a key for each row."""
+    choose, rest = jax.vmap(jax.random.split, out_axes=1)(keys)
     numbers = draw(choose, n, 2 ** len(layout.kept), lambda c: _log_weights(params, layout, x, known, c))
-    uniform = jax.random.uniform(rest, (n, len(layout.summed)), x.dtype)
 
-    def of_row(row: Array, seen: Array, chosen: Array) -> Array:
+    def of_row(key: Array, row: Array, seen: Array, chosen: Array) -> Array:
+        uniform = jax.random.uniform(key, (n, len(layout.summed)), x.dtype)
         kept, inputs, _ = _configurations(params, layout, chosen)
         summed = (uniform < jax.nn.sigmoid(inputs)).astype(row.dtype)
         states = jnp.zeros((n, len(row)), row.dtype).at[:, layout.kept].set(kept).at[:, layout.summed].set(summed)
         return jnp.where(seen[None], row[None], states)
 
-    return jax.vmap(of_row)(x, known, numbers.T)
+    return jax.vmap(of_row)(rest, x, known, numbers.T)
 
 
 @eqx.filter_jit

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from likely.contract.conditional import ConditionalParts
+from likely.contract.counts import Counts
 from likely.contract.evidence import Evidence
 from likely.contract.first_look import between
 from likely.contract.model import FitRun, Model
@@ -125,7 +126,17 @@ class Mixture(Model):
         layout, x = self._layout, jnp.asarray(np.nan_to_num(rows))
         mean = by_blocks(lambda x, observed: _expected_statistics(self.params_, x, observed, layout), rows)
         draw = partial(_sample_given, params=self.params_, x=x, observed=jnp.asarray(~np.isnan(rows)), layout=layout)
-        return ConditionalParts(mean, lambda k, n: np.stack([draw(key) for key in jax.random.split(k, n)]))
+        draws = lambda k, n: np.stack([draw(key) for key in jax.random.split(k, n)])  # noqa: E731
+        return ConditionalParts(mean, draws, counts=self._counts(rows, key))
+
+    def _counts(self, rows: np.ndarray, key: jax.Array) -> Counts | None:
+        """Unobserved counts: mixtures of the components' Poissons, by their responsibilities."""
+        places = [place for place, kind in enumerate(self.columns_.kinds) if kind == "count"]
+        if not np.isnan(rows[:, places]).any():
+            return None
+        own = np.concatenate([np.flatnonzero(self.columns_.column_of == place) for place in places])
+        rates = np.asarray(components.component_means(self.params_, self._layout))[:, own]
+        return Counts.of_mixture(places, self._encode(rows, key), rates)
 
     def _encode(self, rows, key):
         return by_blocks(lambda x, observed: _responsibilities(self.params_, x, observed, self._layout), rows)

@@ -21,6 +21,7 @@ from jaxtyping import Array
 
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
+from likely.contract.mixing import Mixing
 from likely.contract.model import FitRun, Model
 from likely.contract.settings import Count, NonNegative, Positive, Whole
 from likely.contract.trained import EarlyStopped, GradientTrained
@@ -47,7 +48,7 @@ class Variational(EarlyStopped, GradientTrained, Model):
     n_importance: Count = 256
 
     _resumable = True
-    _effort = "n_importance"
+    _effort = _conditional_effort = "n_importance"
 
     @abc.abstractmethod
     def _build(self) -> Callable[..., Any]:
@@ -201,7 +202,9 @@ def importance_conditional(
         return draw(draw_key, key, module, *(jnp.asarray(array[part]) for array in (weighted.log_weights, q)))
 
     method = f"importance resampling of {n_importance} latents"
-    return ConditionalParts(weighted.average, partial(draws_of, sample_block, len(rows)), method)
+    mixing = Mixing.of_weights(weighted.log_weights, np.isnan(rows).any(axis=1))
+    draws = partial(draws_of, sample_block, len(rows))
+    return ConditionalParts(weighted.average, draws, method, weighted.stderr, mixing)
 
 
 def new_rows(draw_new: Callable[[jax.Array, Any, int], Array], module: Any, key: jax.Array, n: int) -> np.ndarray:

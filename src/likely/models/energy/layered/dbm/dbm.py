@@ -15,7 +15,6 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from likely.contract.conditional import ConditionalParts
 from likely.contract.first_look import between, epochs_for
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Positive, Several, Sizes
@@ -171,15 +170,12 @@ class DBM(LayeredModel):
         return np.hstack([rows, np.full((len(rows), n), np.nan, rows.dtype)])
 
     def _sample(self, key, n):
-        return self._answers().sample(key, n)[:, : self.columns_.n_columns]
+        return self._drawn(self._answers().sample(key, n)[:, : self.columns_.n_columns])
 
     def _condition(self, rows, key):
-        answers, d = self._answers(), self.columns_.n_columns
-        parts = answers.condition(key, self._extended(rows))
+        answers = self._answers()
         own, _ = machine.places(self.columns_, answers.columns)
-        return ConditionalParts(
-            parts.mean[:, own], lambda key, n: np.asarray(parts.sample(key, n))[..., :d], parts.method
-        )
+        return answers.condition(key, self._extended(rows)).restricted(own, np.arange(self.columns_.n_columns))
 
     # ------------------------------------------------------------------------- codes
     def _encode(self, rows, key):

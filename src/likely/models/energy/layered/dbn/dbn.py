@@ -18,6 +18,7 @@ import numpy as np
 
 from likely.contract.conditional import ConditionalParts
 from likely.contract.first_look import between, epochs_for
+from likely.contract.mixing import Mixing
 from likely.contract.model import FitRun
 from likely.contract.settings import Positive, Several, Sizes, Whole
 from likely.models.energy.harmonium.answers import Exact, Sampled, answers
@@ -36,7 +37,10 @@ from likely.models.energy.layered.dbn.up_down import (
 from likely.models.energy.layered.greedy import bits, expected_codes, fill
 from likely.models.energy.layered.layered_model import LayeredModel
 from likely.models.energy.layered.stages import Stages, check_layers, steps_rate
+from likely.models.energy.normaliser.answers import HOLED_ROWS
+from likely.models.energy.normaliser.enumerated_counts import enumerated_counts
 from likely.models.energy.normaliser.log_sum import LogSum, evidence_of_bounds, evidence_of_sums
+from likely.models.energy.normaliser.row_noise import row_keys, row_numbers
 from likely.runtime import BLOCK_ROWS, by_blocks
 
 
@@ -168,24 +172,32 @@ class DBN(LayeredModel):
         top_key, down_key = jax.random.split(key)
         drawn = self._answers().sample(top_key, n)
         if self._is_rbm:
-            return drawn
-        return network.draw_down(down_key, self.params_, jnp.asarray(drawn), self.columns_)
+            return self._drawn(drawn)
+        return self._drawn(network.draw_down(down_key, self.params_, jnp.asarray(drawn), self.columns_))
 
     def _condition(self, rows, key):
         if self._is_rbm:
             return self._answers().condition(key, rows)
         if network.enumerable(self.params_):
-            return ConditionalParts(self._sums(rows)[1], partial(self._exact_draws, rows=rows))
+            expect = lambda x, o, f: network.exact_expectation(self.params_, x, o, self.columns_, f)  # noqa: E731
+            counts = enumerated_counts(rows, self.columns_, expect)
+            return ConditionalParts(self._sums(rows)[1], partial(self._exact_draws, rows=rows), counts=counts)
         weighted = by_blocks(lambda x, observed: self._weigh(key, x, observed, conditional=True), rows)
         draw = partial(self._resampled, noise_key=key, rows=rows, log_weights=weighted.log_weights)
-        return ConditionalParts(weighted.average, draw, f"importance resampling of {self.n_importance} codes")
+        mixing = Mixing.of_weights(weighted.log_weights, np.isnan(rows).any(axis=1))
+        method = f"importance resampling of {self.n_importance} codes"
+        return ConditionalParts(weighted.average, draw, method, weighted.stderr, mixing)
+
+    @property
+    def _conditional_effort(self) -> str:  # type: ignore[override]
+        return "n_sweeps" if self._is_rbm else "n_importance"
 
     def _exact_draws(self, key: jax.Array, n: int, rows: np.ndarray) -> np.ndarray:
-        def draws(x: jax.Array, observed: jax.Array | None) -> jax.Array:
-            drawn = network.exact_draws(key, self.params_, n, x, observed, self.columns_)
+        def draws(x: jax.Array, observed: jax.Array | None, numbers: jax.Array) -> jax.Array:
+            drawn = network.exact_draws(row_keys(key, numbers), self.params_, n, x, observed, self.columns_)
             return jnp.moveaxis(drawn, 1, 0)
 
-        return np.moveaxis(by_blocks(draws, rows, size=16), 1, 0)
+        return np.moveaxis(by_blocks(draws, rows, HOLED_ROWS, row_numbers(rows)), 1, 0)
 
     def _resampled(self, key: jax.Array, n: int, noise_key: jax.Array, rows: np.ndarray, log_weights: np.ndarray):
         # Rows and draws go in one list and in blocks of one shape, so that one program serves any number of them.

@@ -8,7 +8,7 @@ are independent given h1, so unobserved ones are left out, which is their exact 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -144,20 +144,29 @@ def exact_sums(
 
 
 @eqx.filter_jit
+def exact_expectation(
+    params: DBNParams, x: Array, observed: Array | None, columns: Columns, features: Callable[[Array], Array]
+) -> Float[Array, "n f"]:
+    """E[features(natural parameters of all columns)] given the observed cells."""
+    of_states = lambda numbers: features(natural_below(params, 0, _states(params, numbers)[0]))  # noqa: E731
+    return log_sum(2 ** sum(params.sizes), partial(_log_weights, params, x, observed, columns), of_states)[1]
+
+
+@eqx.filter_jit
 def exact_draws(
-    key: Key[Array, ""],
+    keys: Key[Array, " rows"],
     params: DBNParams,
     n: int,
     x: Float[Array, "rows d"],
     observed: Bool[Array, "rows d"] | None,
     columns: Columns,
 ) -> Float[Array, "n rows d"]:
-    """n exact draws of the cells of each row given its observed ones."""
-    choose, emit = jax.random.split(key)
+    """n exact draws of the cells of each row given its observed ones, with a key for each row."""
+    choose, emit = jax.vmap(jax.random.split, out_axes=1)(keys)
     numbers = draw(choose, n, 2 ** sum(params.sizes), partial(_log_weights, params, x, observed, columns))
     first = _states(params, numbers.reshape(-1))[0].reshape(*numbers.shape, -1)
-    # One key for all rows, so that what a row draws does not depend on the rows beside it.
-    return jax.vmap(lambda h: columns.sample(emit, natural_below(params, 0, h)), in_axes=1, out_axes=1)(first)
+    emitted = lambda own, h: columns.sample(own, natural_below(params, 0, h))  # noqa: E731
+    return jax.vmap(emitted, in_axes=(0, 1), out_axes=1)(emit, first)
 
 
 def _up(

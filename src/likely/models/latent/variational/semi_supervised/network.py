@@ -88,8 +88,8 @@ def weigh_labels(key: Array, module: LabelledParams, x: Array, observed: Array |
 
     Returns
     -------
-    log p(x) (n,), its replicates (n, R), the average of the mean statistics; log p(x, y) (n, K), the log weights
-    (n, K, S) and the answers (n, K, a).
+    log p(x) (n,), its replicates (n, R), the average of the mean statistics and its error; log p(x, y) (n, K), the log
+    weights (n, K, S) and the answers (n, K, a).
     """
     log_prior = jax.nn.log_softmax(module.log_prior)
     labels = jnp.arange(len(log_prior))
@@ -102,7 +102,20 @@ def weigh_labels(key: Array, module: LabelledParams, x: Array, observed: Array |
     replicates = total[:, None] + jnp.einsum("yn,ynr->nr", share, around)
     average = jax.tree.map(lambda a: jnp.einsum("yn,ynd->nd", share, a), weighted.average)
     rows_first = jax.tree.map(lambda a: jnp.swapaxes(a, 0, 1), (joint, weighted.log_weights, answers))
-    return total, replicates, average, rows_first
+    return total, replicates, average, _error(share, average, weighted), rows_first
+
+
+def _error(share: Array, average: Any, weighted: Any) -> Any:
+    """The error of an average over labels: of each label's own, and of its share, whose noise is the same for all.
+
+    The labels' errors are added up as if they all went one way, which is the worst that shared noise can do.
+    """
+    if weighted.stderr is None:
+        return None
+    weights = jnp.exp(weighted.log_weights - weighted.log_weights.max(axis=2, keepdims=True))
+    relative = jnp.sqrt((weights**2).sum(axis=2)) / weights.sum(axis=2)
+    own = weighted.stderr + relative[..., None] * jnp.abs(weighted.average - average[None])
+    return jnp.einsum("yn,ynd->nd", share, own)
 
 
 @eqx.filter_jit

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence, fingerprint
 from likely.contract.labels import UNKNOWN, known_codes, read_labels
+from likely.contract.mixing import Mixing
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, NonNegative, Sizes, Whole
 from likely.models.latent.variational.network import Design, built, first_module
@@ -161,13 +162,17 @@ class SemiSupervisedVAE(Variational):
 
     def _condition(self, rows, key):
         weigh = lambda x, observed: self._weigh(key, x, observed, conditional=True)[2:]  # noqa: E731
-        average, parts = by_blocks(weigh, rows)
+        average, stderr, parts = by_blocks(weigh, rows)
 
         def sample_block(draw_key, part):
             return draw_labelled(draw_key, key, self.params_, *(jnp.asarray(a[part]) for a in parts))
 
         method = f"importance resampling of {self.n_importance} latents for each label"
-        return ConditionalParts(average, partial(draws_of, sample_block, len(rows)), method)
+        # A draw takes a label by log p(x, y), then a latent by the label's weights, which sum to one for that.
+        log_joint, log_weights, _ = parts
+        each = log_weights - np.logaddexp.reduce(log_weights, axis=2, keepdims=True) + log_joint[:, :, None]
+        mixing = Mixing.of_weights(each.reshape(len(rows), -1), np.isnan(rows).any(axis=1))
+        return ConditionalParts(average, partial(draws_of, sample_block, len(rows)), method, stderr, mixing)
 
     def _encode(self, rows, key):
         return self._codes_and_means(rows, key)[0]
