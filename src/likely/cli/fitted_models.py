@@ -102,7 +102,10 @@ def sample(
     if prompt is not None:
         raise ValueError(f"--prompt is for models of text, and {type(model).__name__} is a model of tables.")
     check_rows_fit(out, model.schema_)
-    _give(model, _method(model, "sample")(n, random_state=seed), out, json)
+    rows = _method(model, "sample")(n, random_state=seed)
+    how = model.sampling_
+    about = {} if how.is_exact else {"n_chains": how.n_chains, "r_hat": how.r_hat}
+    _give(model, rows, out, json, {"method": str(how), "exact": how.is_exact} | about)
 
 
 def impute(
@@ -110,12 +113,22 @@ def impute(
 ) -> None:
     """Fill in the unobserved cells of rows: expected values of real cells, most probable values of the others.
 
+    It says how they were found; with --json also, where that was not exactly, the Monte Carlo error of each cell's
+    expected value.
+
     \b
     Examples:
       likely impute table.likely holes.csv --out filled.csv
       likely impute table.likely holes.parquet --out filled.parquet --force
     """
-    _transform(model_file, data, "impute", out, part, force, json)
+    model, rows = _table(model_file, data, "impute", out, part, force)
+    found = model.condition(rows)
+    about: dict[str, Any] = {"method": found.method, "exact": found.is_exact}
+    if not found.is_exact:
+        names, errors = model.schema_.names, found.stderr()
+        about["stderr"] = {str(name): errors[:, place].tolist() for place, name in enumerate(names)}
+        note(repr(found))
+    _give(model, found.typical(), out, json, about)
 
 
 def denoise(
@@ -128,7 +141,8 @@ def denoise(
       likely denoise table.likely noisy.csv --out clean.csv
       likely denoise digits.likely digits --out clean.npy
     """
-    _transform(model_file, data, "denoise", out, part, force, json)
+    model, rows = _table(model_file, data, "denoise", out, part, force)
+    _give(model, model.denoise(rows), out, json, {"method": "each row through its code"})
 
 
 def similar(
@@ -175,15 +189,16 @@ def evidence_summary(evidence: Any) -> dict[str, Any]:
     }
 
 
-def _transform(model_file: Path, data: str, verb: str, out: Path | None, part: str, force: bool, json: bool) -> None:
+def _table(model_file: Path, data: str, verb: str, out: Path | None, part: str, force: bool) -> tuple[Any, Any]:
+    """A model of tables that has a method, and the rows to be given to it."""
     check_output(out, force, TABLES)
     check_part(part)
     model = _load(model_file)
     if is_text_model(model):
         raise ValueError(f"{verb} is for models of tables here; in Python, `model.impute` fills gaps in sentences.")
     check_rows_fit(out, model.schema_)
-    method = _method(model, verb)
-    _give(model, method(load_rows(data, part, model)), out, json)
+    _method(model, verb)
+    return model, load_rows(data, part, model)
 
 
 def _method(model: Any, verb: str) -> Any:
@@ -194,19 +209,19 @@ def _method(model: Any, verb: str) -> Any:
         raise ValueError(str(error.__cause__ or error)) from None
 
 
-def _give(model: Any, rows: Any, out: Path | None, json: bool) -> None:
-    """Rows into a file, or on stdout."""
+def _give(model: Any, rows: Any, out: Path | None, json: bool, about: dict[str, Any]) -> None:
+    """Rows into a file, or on stdout; in JSON with what is to be said about them."""
     n = len(rows)
     if out is not None:
         write_rows(out, rows, model.schema_)
         if json:
-            print_json({"n_rows": n, "out": str(out)})
+            print_json({"n_rows": n, "out": str(out)} | about)
         else:
             note(f"{n:,} rows written to {out}")
         return
     table = as_table(rows, model.schema_)
     if json:
-        print_json({"n_rows": n, "rows": table.to_dicts()})
+        print_json({"n_rows": n, "rows": table.to_dicts()} | about)
     else:
         typer.echo(table_bytes(table, ".csv").decode(), nl=False)
 

@@ -1,7 +1,7 @@
 """How far a sampled answer can be relied on: error, chains, whether they have met, and what its draws are worth.
 
 R-hat compares how far chains lie apart with how far each moves (Gelman and Rubin, 1992; each chain cut in two, so that
-one that still drifts is seen). It can be near 1 though a mode was never found; above 1.1 the chains are known to
+one that still drifts is seen). It can be near 1 though a mode was never found; far above it the chains are known to
 disagree. An importance sample has no chains: its weights say how many draws it is worth.
 """
 
@@ -16,8 +16,10 @@ import numpy as np
 
 from likely.contract.effort import EvidenceWarning, round_up
 
-# Beyond it chains have not met. With 16 chains cut in two it is reached when a half holds about five independent draws.
-MAX_R_HAT = 1.1
+# Beyond it chains have not met. R-hat² - 1 is about the time in which a chain forgets over the length of a half. At 1.2
+# a half holds two or three independent draws, and chains that settle for as long as both halves have forgotten all but
+# e^-9 of their starts; at 1.5 it would be e^-3. The usual 1.01 asks for an error far below the one that is stated.
+MAX_R_HAT = 1.2
 # A Monte Carlo error below this, a hundredth of a probability or of a standard deviation, harms nobody, whatever R-hat.
 SMALL_ERROR = 0.01
 # Effective draws below which the error of a weighted average is not to be trusted: a few weights decide both.

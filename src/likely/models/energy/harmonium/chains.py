@@ -113,14 +113,16 @@ def conditional_draws(
 
 
 def _dispersed(key: Array, params: RBMParams, n: int, row: Array, seen: Array, columns: Columns) -> Array:
-    """Hidden states for n clamped chains: every other one follows a training chain, the others independent columns.
+    """Hidden states for n clamped chains: half follow training chains, a quarter independent columns with the means of
+    those, a quarter columns that nothing is known of.
 
-    Two kinds of start are seldom wrong in the same way: where chains have not forgotten them, they disagree.
+    Three kinds of start are seldom wrong in the same way: where chains have not forgotten them, they disagree.
     """
     pick, emit, up = jax.random.split(key, 3)
     chosen = params.chains[jax.random.randint(pick, (n,), 0, len(params.chains))].astype(row.dtype)
-    trained, alone = visible_natural(params, chosen), marginals(params, columns)
-    natural = jnp.where((jnp.arange(n) % 2 == 0)[:, None], trained, alone[None])
+    unknown = columns.natural(jnp.asarray(columns.ignorance, row.dtype))
+    starts = jnp.stack([marginals(params, columns), unknown])[jnp.arange(n) // 2 % 2]
+    natural = jnp.where((jnp.arange(n) % 2 == 0)[:, None], visible_natural(params, chosen), starts)
     cells = jnp.where(seen[None], row[None], columns.sample(emit, natural))
     return sample_hidden(up, hidden_logits(params, columns.statistics(cells)))
 

@@ -10,9 +10,9 @@ import numpy as np
 # of them is itself known to a fifth; more groups would hold too few of the default 128 chains each.
 N_REPLICATES = 16
 
-# Clamped chains behind the conditional mean of a row, half of them from each of two kinds of start. They average over
-# sweeps as well: there are so many for the sake of the error, which their spread gives and which is then itself known
-# to a fifth, and so that no single start decides which mode is seen.
+# Clamped chains behind the conditional mean of a row, from three kinds of start. They average over sweeps too: there
+# are so many for the sake of the error, which their spread gives and which is then itself known to a fifth, and so that
+# no single start decides which mode is seen.
 CONDITIONAL_CHAINS = 16
 
 # Half the length of the logistic curve that stops lie on. At 4.5 the steps at the ends are a twentieth of those in the

@@ -168,12 +168,14 @@ def free_draws(
 def _clamped_chains(key, params, layout, row, seen, n):
     """The kernel of chains with clamped units, and n first states of it.
 
-    Every other one is a training chain's, the others are of independent units: two kinds of start that are seldom wrong
-    in the same way, so that chains which have not forgotten them disagree.
+    Half are those of training chains, a quarter of independent units with their means, a quarter of fair coins: three
+    kinds of start that are seldom wrong in the same way, so that chains which have not forgotten them disagree.
     """
     pick, fill = jax.random.split(key)
     trained = params.chains[jax.random.randint(pick, (n,), 0, len(params.chains))].astype(row.dtype)
-    alone = jax.random.bernoulli(fill, jax.nn.sigmoid(base_logits(params))[None], trained.shape).astype(row.dtype)
+    means = jax.nn.sigmoid(base_logits(params))
+    odds = jnp.stack([means, jnp.full_like(means, 0.5)])[jnp.arange(n) // 2 % 2]
+    alone = jax.random.bernoulli(fill, odds).astype(row.dtype)
     drawn = jnp.where((jnp.arange(n) % 2 == 0)[:, None], trained, alone)
     known = jnp.broadcast_to(seen[None], drawn.shape)
     states = jnp.where(known, row[None], drawn)
