@@ -56,7 +56,9 @@ class Counts:
         """(n_rows,) the most probable value of one count, given its mean in every row; the lowest where several are."""
         deviation = np.sqrt(np.maximum(self.squares[:, number] - mean**2, 0))
         best, top = np.zeros(len(mean)), np.full(len(mean), -1.0)
-        low, high = _whole(mean.min() - 1), _whole(mean.max() + 2)  # a first guess: about the means
+        # Within two deviations of the mean lie three quarters of the probability, so that the best value there has a
+        # share of it that bounds the search.
+        low, high = _whole((mean - 2 * deviation).min()), _whole((mean + 2 * deviation).max()) + 2
         done_low, done_high = low, low  # values in [done_low, done_high) have been looked at
         while True:
             for first, last in ((low, done_low), (done_high, high)):
