@@ -343,7 +343,7 @@ def test_sample_pictures(picture_model, tmp_path):
     succeed("sample", picture_model, "-n", 9, "--out", tmp_path / "s.png")
     assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
     result = succeed("sample", picture_model, "-n", 9, "--out", tmp_path / "s.npy", "--json")
-    assert json.loads(result.stdout) == {"n_rows": 9, "out": str(tmp_path / "s.npy")}
+    assert json.loads(result.stdout) == {"n_rows": 9, "out": str(tmp_path / "s.npy"), "method": "exact", "exact": True}
     rows = np.load(tmp_path / "s.npy")
     assert rows.shape == (9, 64)
     assert set(np.unique(rows)) <= {0, 1}
@@ -357,6 +357,29 @@ def test_sample_refusals(model, tmp_path):
 
 
 # ----------------------------------------------------------- impute and denoise
+def test_json_says_how_cells_were_filled_and_rows_drawn(model, table, tmp_path):
+    found = json.loads(succeed("impute", model, table, "--json").stdout)
+    assert (found["method"], found["exact"]) == ("exact", True)
+    assert "stderr" not in found
+    assert json.loads(succeed("sample", model, "-n", 2, "--json").stdout)["exact"] is True
+    rows = (np.random.default_rng(0).random((60, 24)) < 0.5).astype(float)
+    holes = rows[:3].copy()
+    holes[:, 8:] = np.nan
+    np.save(tmp_path / "holes.npy", holes)
+    likely.RBM(24, n_epochs=1, random_state=0).fit(rows).save(tmp_path / "wide.likely")
+    found = json.loads(succeed("impute", tmp_path / "wide.likely", tmp_path / "holes.npy", "--json").stdout)
+    assert found["exact"] is False
+    assert "16 clamped chains" in found["method"]
+    errors = np.column_stack(list(found["stderr"].values()))
+    assert errors.shape == (3, 24)
+    assert (errors[:, :8] == 0).all()
+    assert (errors[:, 8:] > 0).all()
+    drawn = json.loads(succeed("sample", tmp_path / "wide.likely", "-n", 2, "--json").stdout)
+    assert drawn["exact"] is False
+    assert drawn["n_chains"] == 16
+    assert drawn["r_hat"] >= 0.9
+
+
 def test_impute_fills_holes_and_keeps_the_rest(model, table, tmp_path):
     out = tmp_path / "filled.csv"
     succeed("impute", model, table, "--out", out)

@@ -198,6 +198,7 @@ def test_conditional_completes_what_is_missing_and_nothing_else(name, fitted):
 
 
 @pytest.mark.parametrize("name", NOT_BINARY)
+@pytest.mark.filterwarnings("ignore::likely.EvidenceWarning")  # Chains as short as these tests', which say so.
 def test_mixed_data_frames_with_holes_come_back_as_data_frames(name):
     frame, model = mixed_frame(0), small(name)
     if is_real_only(name):
@@ -236,6 +237,7 @@ def test_models_of_binary_columns_refuse_others_and_give_back_frames(name):
 
 
 @pytest.mark.parametrize("name", [name for name in NOT_BINARY if name in SCORED])
+@pytest.mark.filterwarnings("ignore::likely.EvidenceWarning")  # Chains as short as these tests', which say so.
 def test_units_of_real_columns_only_shift_the_evidence(name):
     """Metres or millimetres: log p changes by log 1000 a cell, and nothing else does."""
     rng = np.random.default_rng(0)

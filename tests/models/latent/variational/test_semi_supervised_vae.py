@@ -104,6 +104,7 @@ def test_learns_from_few_labels(learned, digits):
     np.testing.assert_allclose(learned.predict_proba(rows).sum(axis=1), 1, rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::likely.EvidenceWarning")  # A few weights decide, and it says so.
 def test_keeps_the_contract(learned, digits, tmp_path):
     rows = digits.test[:20].copy()
     rows[:, ::3] = np.nan  # in every row: one program for all

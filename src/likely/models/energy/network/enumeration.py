@@ -78,9 +78,9 @@ def hole_draws(
     """As `clamped_draws`, for rows with few holes."""
 
     def of_row(own: tuple[Array, Array, Array]) -> Array:
-        key, *row = own
+        key, x, seen = own
         uniform = jax.random.uniform(key, (n,), x.dtype)
-        states, logs = _completions(params, *row, kind)
+        states, logs = _completions(params, x, seen, kind)
         total = jnp.cumsum(jax.nn.softmax(logs))
         # The variate is scaled by the total, so that rounding never puts it beyond the end.
         return states[jnp.minimum(jnp.searchsorted(total, uniform * total[-1], side="right"), len(total) - 1)]

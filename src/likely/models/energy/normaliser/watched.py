@@ -18,12 +18,12 @@ from likely.montecarlo import average_chains
 
 
 class ChainMeans(NamedTuple):
-    """Of each statistic: the mean over chains, its error, R-hat, and how many independent draws it is worth."""
+    """Of each statistic, (..., D): mean over chains, its error, R-hat, and how many independent draws it is worth."""
 
-    mean: Float[Array, "*n D"]
-    stderr: Float[Array, "*n D"]
-    r_hat: Float[Array, "*n D"]
-    n_effective: Float[Array, "*n D"]
+    mean: Any
+    stderr: Any
+    r_hat: Any
+    n_effective: Any
 
     @classmethod
     def exact(cls, mean: Any) -> ChainMeans:
@@ -44,7 +44,8 @@ def watch_chains(
 
     first, state = average_chains(early, kernel, state, noted, n_half)
     second, _ = average_chains(late, kernel, state, noted, n_half)
-    return summed_up(*(jnp.stack(pair) for pair in zip(first, second, strict=True)), n_half)
+    means, squares = (jnp.stack(pair) for pair in zip(first, second, strict=True))
+    return summed_up(means, squares, n_half)
 
 
 def summed_up(means: Float[Array, "2 *n c D"], squares: Float[Array, "2 *n c D"], n_half: int | Array) -> ChainMeans:
