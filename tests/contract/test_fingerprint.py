@@ -96,6 +96,14 @@ def test_libraries_and_readings_share_a_name(library):
     assert real.evidence(numbers).fingerprint == likely.Independent().fit(numbers).evidence(numbers).fingerprint
 
 
+def test_columns_of_other_names_are_said_to_be_that():
+    table = smokers(10).select("age")
+    one, other = (likely.Independent().fit(rows).evidence(rows) for rows in (table, table.to_numpy()))
+    assert "their values are equal, and what these are of has other names" in one.incomparable(other)
+    again = likely.Independent().fit(table.to_numpy() + 1.0)
+    assert "the data differ" in one.incomparable(again.evidence(table.to_numpy() + 1.0))
+
+
 def test_slices_of_tables_compare_with_themselves():
     rows = np.random.default_rng(0).normal(size=(12, 3))
     rows[2, 1] = np.nan

@@ -232,7 +232,7 @@ class Evidence:
         if self.measure != other.measure:
             return _unlike(self.measure, other.measure)
         if self.fingerprint != other.fingerprint:
-            return "they speak of different rows (the data differ)"
+            return f"they speak of different rows ({_difference_of_rows(self.fingerprint, other.fingerprint)})"
         return ""
 
     def __repr__(self) -> str:
@@ -347,6 +347,11 @@ def _unlike(one: Measure | str, other: Measure | str) -> str:
         return columns
     words = f"one is a density on the {one} measure, the other on the {other} measure"
     return f"{words}: {columns}" if columns else words
+
+
+def _difference_of_rows(one: Fingerprint | str, other: Fingerprint | str) -> str:
+    named = isinstance(one, Fingerprint) and isinstance(other, Fingerprint) and np.array_equal(one.rows, other.rows)
+    return "their values are equal, and what these are of has other names" if named else "the data differ"
 
 
 def _stderr_of_rows(values: np.ndarray) -> float:
