@@ -78,13 +78,14 @@ def finish(left: Axes, right: Axes, most: float) -> None:
     label = "how much a hole depends on it (log odds per deviation)"
     dress(left, "The mean of a column, half of it missing", label, "estimate − truth, in deviations")
     left.yaxis.set_major_formatter(FuncFormatter(signed))
+    left.set_ylim(bottom=-0.85)
     left.annotate("dotted: the mean of the cells that are there", (0.03, 0.03), xycoords="axes fraction", color=MUTED)
     dress(right, f"Missing cells inside their {LEVEL:.0%} interval", label, "share covered")
     right.axhline(LEVEL, color=MUTED, linewidth=1, linestyle=(0, (1, 2)))
-    right.annotate("as stated", (most, LEVEL), (0, 5), textcoords="offset points", ha="right", color=MUTED, fontsize=9)
+    right.annotate("as stated", (most, LEVEL), (0, 16), textcoords="offset points", ha="right", color=MUTED, fontsize=9)
     right.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     right.legend(frameon=False, loc="lower left", fontsize=9, title="a hole depends on", alignment="left")
-    right.set_ylim(0.3, 1.0)
+    right.set_ylim(0.15, 1.0)
 
 
 if __name__ == "__main__":
