@@ -13,21 +13,20 @@ from scipy import stats
 
 from tests.audit import findings, tables
 from tests.audit.cases import Case, Fitted, fitted
-from tests.audit.findings import MOST_SURPRISE, Finding, surprise
+from tests.audit.findings import MOST_SURPRISE, Finding, Size, surprise
 from tests.audit.oracles import Law
 
 # Rounding of float32 along a sum of some ten terms of size ten, and of the quadrature that stands for an integral.
-NATS, SHARE = 2e-3, 1e-3
+NATS, SHARE = 2e-4, 1e-4
 # An average over importance samples or annealed chains is not exact, and says so. Nats by which such a bound may stay
 # below the truth at these settings: enough to see a term that is missing.
 MOST_GAP = 0.5
 N_ROWS = 12  # rows behind a check of every pattern of holes
 N_MASSES = 4000  # the most probable nodes of a grid, that evidence is asked for
-N_DRAWS = 4000
 N_BINS = 3  # of a real cell or a count, where draws are counted
 
 
-def density(case: Case, seed: int) -> list[Finding]:
+def density(case: Case, seed: int, size: Size) -> list[Finding]:
     """Evidence of the most probable rows against the oracle, and its sum or integral over all rows."""
     one = fitted(case, seed)
     law, rows = one.law, one.law.grid.rows
@@ -72,7 +71,7 @@ def against(case: Case, check: str, evidence: Any, exact: np.ndarray) -> list[Fi
     return found
 
 
-def holes(case: Case, seed: int) -> list[Finding]:
+def holes(case: Case, seed: int, size: Size) -> list[Finding]:
     """Evidence of every pattern of holes against the marginal of the law."""
     one, (places, rows) = fitted(case, seed), some_rows(fitted(case, seed), seed, N_ROWS)
     erased, exact = [], []
@@ -83,7 +82,7 @@ def holes(case: Case, seed: int) -> list[Finding]:
     return against(case, "every pattern of holes", evidence, np.concatenate(exact))
 
 
-def conditionals(case: Case, seed: int) -> list[Finding]:
+def conditionals(case: Case, seed: int, size: Size) -> list[Finding]:
     """Means and deviations of erased cells, and probabilities of categories, against the law."""
     one, (places, rows) = fitted(case, seed), some_rows(fitted(case, seed), seed, 3)
     queries, exact = [], []
@@ -107,17 +106,19 @@ def conditionals(case: Case, seed: int) -> list[Finding]:
         off = np.abs(first.std() - std)[:, width] / scale[:, width]
         found.append(Finding(str(case), "conditional deviations", float(off.max(initial=0)), 1e-2, "deviations"))
     else:
-        found.append(sampled_means(case, one, queries, mean, std))
+        found.append(sampled_means(case, one, queries, mean, std, size.n_runs))
     return found
 
 
-def sampled_means(case: Case, one: Fitted, queries: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Finding:
+def sampled_means(
+    case: Case, one: Fitted, queries: np.ndarray, mean: np.ndarray, std: np.ndarray, n_runs: int
+) -> Finding:
     """Means that are averages over draws: of several seeds, together in the middle, by Student's t."""
     width = [i for i, kind in enumerate(tables.KINDS[case.kind]) if kind != "categorical"]
     model, runs = one.model, []
     seed = model.seed_
     try:
-        for other in range(8):
+        for other in range(n_runs):
             model.seed_ = seed + 1 + other
             runs.append(numbers(model.condition(queries).mean())[:, width])
     finally:
@@ -130,22 +131,22 @@ def sampled_means(case: Case, one: Fitted, queries: np.ndarray, mean: np.ndarray
     return Finding(str(case), "conditional means", surprise(tails.min(), tails.size), MOST_SURPRISE, "surprise")
 
 
-def samples(case: Case, seed: int) -> list[Finding]:
+def samples(case: Case, seed: int, size: Size) -> list[Finding]:
     """Rows of `sample` in bins, by chi-square against the law."""
     one = fitted(case, seed)
-    drawn = numbers(one.model.sample(N_DRAWS, random_state=seed))
+    drawn = numbers(one.model.sample(size.n_draws, random_state=seed))
     cuts = bins(one.law, np.ones(one.law.shares.ndim, bool), None)
     return [Finding(str(case), "samples", counted(drawn, cuts, one.law.shares), MOST_SURPRISE, "surprise")]
 
 
-def draws_within(case: Case, seed: int) -> list[Finding]:
+def draws_within(case: Case, seed: int, size: Size) -> list[Finding]:
     """Completed cells of one row, two or more together, by chi-square against their exact joint distribution."""
     one, (places, rows) = fitted(case, seed), some_rows(fitted(case, seed), seed, 2)
     worst = 0.0
     d = rows.shape[1]
     for place, row, kept in zip(places, rows, (0, d - 1), strict=True):
         observed = np.arange(d) == kept
-        copies = one.model.condition(np.where(observed, row, np.nan)[None]).sample(N_DRAWS, random_state=seed)
+        copies = one.model.condition(np.where(observed, row, np.nan)[None]).sample(size.n_draws, random_state=seed)
         drawn = np.stack([numbers(copy)[0] for copy in copies])[:, ~observed]
         shares = one.law.conditional(place, observed)
         worst = max(worst, counted(drawn, bins(one.law, ~observed, shares), shares))
@@ -153,7 +154,7 @@ def draws_within(case: Case, seed: int) -> list[Finding]:
     return [Finding(str(case), "draws within a row", worst, MOST_SURPRISE, "surprise")]
 
 
-def draws_across(case: Case, seed: int) -> list[Finding]:
+def draws_across(case: Case, seed: int, size: Size) -> list[Finding]:
     """The same cell of two rows that were asked for together: their draws are independent.
 
     A contingency table of the two cells against the product of their exact distributions.
@@ -162,7 +163,7 @@ def draws_across(case: Case, seed: int) -> list[Finding]:
     d = rows.shape[1]
     observed = np.arange(d) == d - 1
     places[1], rows[1] = places[0], rows[0]  # Equal rows, so that noise that is shared shows most.
-    copies = one.model.condition(np.where(observed, rows, np.nan)).sample(N_DRAWS, random_state=seed)
+    copies = one.model.condition(np.where(observed, rows, np.nan)).sample(size.n_draws, random_state=seed)
     drawn = np.stack([numbers(copy)[:, 0] for copy in copies])
     first = one.law.conditional(places[0], observed)
     first = first.sum(axis=tuple(range(1, first.ndim)))

@@ -8,7 +8,7 @@ have one bound, so that the rate of false alarms is known: 1e-6 for each, and so
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -16,6 +16,24 @@ from scipy import stats
 ALPHA = 1e-6
 MOST_SURPRISE = -np.log10(ALPHA)
 LEAST_EXPECTED = 5.0  # rows expected in a cell of a chi-square; rarer cells are joined
+
+
+class Size(NamedTuple):
+    """How closely an audit looks.
+
+    n_draws : rows behind a chi-square. n_runs : seeds behind a mean that is sampled. n_ranked : rows whose truth is
+    ranked among draws. n_machines : whose intervals are counted. n_chains : runs of a kernel.
+    """
+
+    n_draws: int
+    n_runs: int
+    n_ranked: int
+    n_machines: int
+    n_chains: int
+
+
+SMALL = Size(n_draws=800, n_runs=4, n_ranked=400, n_machines=20, n_chains=20_000)
+WHOLE = Size(n_draws=4000, n_runs=10, n_ranked=2000, n_machines=60, n_chains=100_000)
 
 
 @dataclass(frozen=True)

@@ -287,7 +287,7 @@ def discrete_vae(model: Any) -> LogDensity:
     assert p.prior.ndim == 1, "the oracle knows bits"
     z = bits(p.n_lower)
     log_weights = z @ array(p.prior) - softplus(array(p.prior)).sum()
-    return decoded(model, perceptron(p.decoder, z), log_weights)
+    return decoded(model, perceptron(p.decoder, 2 * z - 1), log_weights)  # networks read bits as -1 and 1
 
 
 def decoded(model: Any, location: np.ndarray, log_weights: np.ndarray) -> LogDensity:
