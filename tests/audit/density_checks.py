@@ -17,7 +17,7 @@ from tests.audit.findings import MOST_SURPRISE, Finding, Size, surprise
 from tests.audit.oracles import Law
 
 # Rounding of float32 along a sum of some ten terms of size ten, and of the quadrature that stands for an integral.
-NATS, SHARE = 2e-4, 1e-4
+NATS, SHARE, DEVIATION = 2e-4, 1e-4, 1e-3
 # An average over importance samples or annealed chains is not exact, and says so. Nats by which such a bound may stay
 # below the truth at these settings: enough to see a term that is missing.
 MOST_GAP = 0.5
@@ -83,31 +83,40 @@ def holes(case: Case, seed: int, size: Size) -> list[Finding]:
 
 
 def conditionals(case: Case, seed: int, size: Size) -> list[Finding]:
-    """Means and deviations of erased cells, and probabilities of categories, against the law."""
-    one, (places, rows) = fitted(case, seed), some_rows(fitted(case, seed), seed, 3)
+    """Means of erased cells, and probabilities of categories, against the law."""
+    one, queries, mean, std, shares = _queries(case, seed)
+    found = one.model.condition(queries)
+    if found.method != "exact":
+        return [sampled_means(case, one, queries, mean, std, size.n_runs)]
+    kinds = np.array(tables.KINDS[case.kind])
+    ordered, named = kinds != "categorical", np.flatnonzero(kinds == "categorical")
+    off = (np.abs(numbers(found.mean()) - mean) / np.maximum(std, 1e-3))[:, ordered]
+    other = [np.abs(found.probabilities(int(c)) - shares[:, c]).max() for c in named]
+    means = Finding(str(case), "conditional means", float(off.max(initial=0)), DEVIATION, "deviations")
+    return [means, Finding(str(case), "conditional probabilities", float(max(other, default=0)), SHARE, "share")]
+
+
+def deviations(case: Case, seed: int, size: Size) -> list[Finding]:
+    """Standard deviations of erased cells that are called exact, against the law."""
+    one, queries, _, std, _ = _queries(case, seed)
+    found = one.model.condition(queries)
+    ordered = np.array([kind != "categorical" for kind in tables.KINDS[case.kind]])
+    off = (np.abs(found.std() - std) / np.maximum(std, 1e-3))[:, ordered]
+    figure = float(off.max(initial=0)) if found.method == "exact" else 0.0
+    return [Finding(str(case), "conditional deviations", figure, 10 * DEVIATION, "deviations")]
+
+
+def _queries(case: Case, seed: int) -> tuple[Fitted, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of every pattern with some cell seen and some not, and what is exact of them: means, deviations, shares."""
+    one = fitted(case, seed)
+    places, rows = some_rows(one, seed, 3)
     queries, exact = [], []
     for observed in tables.patterns(rows.shape[1])[1:-1]:
         for place, row in zip(places, rows, strict=True):
             queries.append(np.where(observed, row, np.nan))
             exact.append(moments(one.law, place, observed))
-    queries, (mean, std, shares) = np.array(queries), map(np.array, zip(*exact, strict=True))
-    first = one.model.condition(queries)
-    found = []
-    if first.method == "exact":
-        scale = np.maximum(std, 1e-3)
-        kinds = np.array(tables.KINDS[case.kind])
-        named = np.flatnonzero(kinds == "categorical")
-        off = np.abs(numbers(first.mean()) - mean)[:, kinds != "categorical"] / scale[:, kinds != "categorical"]
-        found.append(Finding(str(case), "conditional means", float(off.max(initial=0)), 2e-3, "deviations"))
-        ours = [first.probabilities(int(c)) for c in named]
-        off = [np.abs(p - shares[:, c]).max() for p, c in zip(ours, named, strict=True)]
-        found.append(Finding(str(case), "conditional probabilities", float(max(off, default=0)), SHARE, "share"))
-        width = kinds != "categorical"
-        off = np.abs(first.std() - std)[:, width] / scale[:, width]
-        found.append(Finding(str(case), "conditional deviations", float(off.max(initial=0)), 1e-2, "deviations"))
-    else:
-        found.append(sampled_means(case, one, queries, mean, std, size.n_runs))
-    return found
+    mean, std, shares = (np.array(part) for part in zip(*exact, strict=True))
+    return one, np.array(queries), mean, std, shares
 
 
 def sampled_means(
@@ -204,21 +213,21 @@ def moments(law: Law, place: np.ndarray, observed: np.ndarray) -> tuple[np.ndarr
     return mean, std, table
 
 
-def bins(law: Law, which: np.ndarray, shares: np.ndarray | None) -> list[np.ndarray]:
+def bins(law: Law, which: np.ndarray, shares: np.ndarray | None) -> list[Cut]:
     """For each of some columns the number of the bin that each value of its axis is in: about equal shares."""
     shares = law.shares if shares is None else shares
     out = []
     for at, i in enumerate(np.flatnonzero(which)):
         own = shares.sum(axis=tuple(a for a in range(shares.ndim) if a != at))
         if len(own) <= tables.N_CATEGORIES:
-            out.append(_Cut(law.grid.axes[i], np.arange(len(own))))
+            out.append(Cut(law.grid.axes[i], np.arange(len(own))))
         else:
             below = np.cumsum(own) - own / 2
-            out.append(_Cut(law.grid.axes[i], np.minimum((below / own.sum() * N_BINS).astype(int), N_BINS - 1)))
+            out.append(Cut(law.grid.axes[i], np.minimum((below / own.sum() * N_BINS).astype(int), N_BINS - 1)))
     return out
 
 
-class _Cut:
+class Cut:
     """A column's axis, and the bin of each value on it; a value between two belongs to the nearer."""
 
     def __init__(self, axis: np.ndarray, number: np.ndarray):
@@ -229,7 +238,7 @@ class _Cut:
         return self.number[np.clip(np.rint((cells - self.axis[0]) / step).astype(int), 0, len(self.axis) - 1)]
 
 
-def counted(drawn: np.ndarray, cuts: list[Any], shares: np.ndarray) -> float:
+def counted(drawn: np.ndarray, cuts: list[Cut], shares: np.ndarray) -> float:
     """Surprise of rows (n, c) in bins, where the shares of all values are known."""
     sizes = [int(cut.number.max()) + 1 for cut in cuts]
     expected = np.zeros(sizes)
@@ -242,6 +251,7 @@ CHECKS = {
     "density": density,
     "holes": holes,
     "conditionals": conditionals,
+    "deviations": deviations,
     "samples": samples,
     "draws within": draws_within,
     "draws across": draws_across,

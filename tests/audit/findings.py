@@ -68,7 +68,7 @@ class Finding:
 
 def surprise(p_value: float, n_looks: int = 1) -> float:
     """-log10 of a probability, of the least of so many where several are looked at (Bonferroni)."""
-    return float(-np.log10(np.clip(p_value * n_looks, 1e-300, 1.0)))
+    return float(abs(np.log10(np.clip(p_value * n_looks, 1e-300, 1.0))))
 
 
 def of_counts(counts: np.ndarray, probabilities: np.ndarray) -> float:

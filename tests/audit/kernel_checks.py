@@ -9,9 +9,11 @@ alternating form, in tests/montecarlo/chain_checks.py.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,6 +32,7 @@ from likely.models.energy.network.function import Kind, first_params, first_perc
 from likely.models.energy.pairwise import annealing as pairwise_annealing
 from likely.models.energy.pairwise import machine as pairwise
 from likely.models.energy.pairwise.machine import PairwiseParams
+from likely.models.latent.diagnosis import annealed_latents
 from likely.montecarlo import (
     block_gibbs,
     dense_pairwise,
@@ -43,10 +46,12 @@ from likely.montecarlo import (
     tempering,
 )
 from tests.audit import findings
+from tests.audit.cases import Case, fitted
 from tests.audit.findings import MOST_SURPRISE, Finding, Size
 from tests.audit.oracles import Table, bits, perceptron, softplus
 
 N_STEPS = 2  # of a kernel, so that what it hands on to itself is looked at as well
+N_BINS = 20  # of a real number, equally probable
 HALF = 0.5  # a point on every path between two densities
 
 
@@ -155,9 +160,15 @@ def _rbm(seed: int) -> RBMParams:
     return RBMParams(*arrays, jnp.asarray(rng.integers(0, 2, (20, 2)), bool))
 
 
+def _arrays(params: RBMParams) -> tuple[np.ndarray, ...]:
+    return tuple(np.asarray(a, np.float64) for a in (params.weights, params.visible_bias, params.hidden_bias))
+
+
 def _rbm_joint(params: RBMParams) -> tuple[np.ndarray, np.ndarray]:
     """All states of rows and hidden units side by side, and their law."""
-    weights, visible, hidden = (np.asarray(a, np.float64) for a in (params.weights, params.visible_bias, params.hidden_bias))
+    weights, visible, hidden = (
+        np.asarray(a, np.float64) for a in (params.weights, params.visible_bias, params.hidden_bias)
+    )
     t, h = TABLE.statistics(ROWS), bits(2)
     logs = (t @ visible)[:, None] + t @ weights @ h.T + (h @ hidden)[None]
     return np.hstack([np.repeat(ROWS, 4, axis=0), np.tile(h, (len(ROWS), 1))]), normalised(logs.ravel())
@@ -165,8 +176,8 @@ def _rbm_joint(params: RBMParams) -> tuple[np.ndarray, np.ndarray]:
 
 def rbm_rows(seed: int) -> Trial:
     params = _rbm(seed)
-    states, law = _rbm_joint(params)
-    return Trial(ROWS, law.reshape(-1, 4).sum(axis=1), jax.jit(lambda k, x: harmonium.gibbs_visible(k, params, x, COLUMNS)))
+    law = _rbm_joint(params)[1].reshape(-1, 4).sum(axis=1)
+    return Trial(ROWS, law, jax.jit(lambda k, x: harmonium.gibbs_visible(k, params, x, COLUMNS)))
 
 
 def rbm_hidden(seed: int) -> Trial:
@@ -203,7 +214,9 @@ def rbm_annealed(clamped: bool) -> Callable[[int], Trial]:
         path = harmonium_annealing.Path(params, *_floats(base), row, seen, COLUMNS)
         rows = ROWS[ROWS[:, 0] == 0] if clamped else ROWS
         t = TABLE.statistics(rows)
-        weights, visible, hidden = (np.asarray(a, np.float64) for a in (params.weights, params.visible_bias, params.hidden_bias))
+        weights, visible, hidden = (
+            np.asarray(a, np.float64) for a in (params.weights, params.visible_bias, params.hidden_bias)
+        )
         logs = t @ ((1 - HALF) * base + HALF * visible) + softplus(HALF * (hidden + t @ weights)).sum(axis=1)
         return Trial(rows, normalised(logs), jax.jit(lambda k, x: path.kernel(k, x, jnp.float32(HALF))))
 
@@ -215,7 +228,9 @@ def rbm_tempered(seed: int) -> Trial:
     params = _rbm(seed)
     base = np.random.default_rng(seed + 1).normal(size=TABLE.n_statistics)
     t, h = TABLE.statistics(ROWS), bits(2)
-    weights, visible, hidden = (np.asarray(a, np.float64) for a in (params.weights, params.visible_bias, params.hidden_bias))
+    weights, visible, hidden = (
+        np.asarray(a, np.float64) for a in (params.weights, params.visible_bias, params.hidden_bias)
+    )
     laws = []
     for at in inverse_temperatures(3):
         logs = (t @ ((1 - at) * base + at * visible))[:, None] + at * (t @ weights @ h.T + (h @ hidden)[None])
@@ -236,7 +251,7 @@ def layered_sweeps(clamped: bool) -> Callable[[int], Trial]:
     def trial(seed: int) -> Trial:
         rng = np.random.default_rng(seed)
         sizes = (TABLE.n_statistics, 2, 1, 1)
-        weights = [rng.normal(size=pair) for pair in zip(sizes[:-1], sizes[1:], strict=True)]
+        weights = [rng.normal(size=pair) for pair in itertools.pairwise(sizes)]
         biases = [rng.normal(size=n) for n in sizes]
         chains = (jnp.zeros((1, 2), bool), jnp.zeros((1, 1), bool))
         params = LayeredParams(_floats(*weights), *_floats(biases[0]), _floats(*biases[1:]), chains)
@@ -322,6 +337,70 @@ def network_moves(which: str) -> Callable[[int], Trial]:
 
     return trial
 
+
+# ------------------------------------------------------------------ kernels on a line
+class Line(NamedTuple):
+    """A kernel on one real number: log density at nodes (m,), unnormalised, and step (key, (n, 1)) -> (n, 1)."""
+
+    nodes: np.ndarray
+    logs: np.ndarray
+    step: Callable[[Any, Any], Any]
+
+
+def check_line(name: str, line: Line, seed: int, size: Size) -> Finding:
+    """The same for a density on a line: exact draws by its distribution function, and bins of equal probability."""
+    rng = np.random.default_rng(seed)
+    below = np.cumsum(normalised(line.logs))
+    below = below - 0.5 * normalised(line.logs)  # at the nodes; a node's mass lies half to either side
+    now = jnp.asarray(np.interp(rng.random(size.n_chains // 4), below, line.nodes)[:, None], jnp.float32)
+    for number in range(N_STEPS):
+        now = line.step(jax.random.key(1000 * seed + number), now)
+    places = (np.interp(np.asarray(now, np.float64)[:, 0], line.nodes, below) * N_BINS).astype(int)
+    counts = np.bincount(np.clip(places, 0, N_BINS - 1), minlength=N_BINS)
+    return Finding(
+        name, "leaves its law unchanged", findings.of_counts(counts, np.ones(N_BINS)), MOST_SURPRISE, "surprise"
+    )
+
+
+def network_langevin(seed: int) -> Line:
+    """Leapfrog steps of an energy of one real cell, at t = 1/2."""
+    columns = Columns(("real",), (1,))
+    network = jax.tree.map(lambda a: 4 * a, first_perceptron(jax.random.key(seed), columns, (4,), "tanh"))
+    params = first_params(network, columns)
+    params = params.__class__(network, jnp.array([0.3, -0.5]), params.constant, params.log_steps)
+    nodes = np.linspace(-9, 9, 4001)
+    logs = 0.3 * nodes - 0.5 * nodes**2 - HALF * perceptron(network.layers, nodes[:, None])[:, 0]
+    target = moves.Target(params, Kind(columns, True), None, jnp.float32(HALF), jnp.array([0.0, 0.0]))
+
+    def step(key: Any, x: Any) -> Any:
+        variates = moves.Variates.draw(key, x, len(x))
+        return moves.langevin(variates, moves.look(params, x, target.kind), target)[0].x
+
+    return Line(nodes, logs, jax.jit(step))
+
+
+def latent_moves(seed: int) -> Line:
+    """Hamiltonian moves of the latent behind a row of an autoencoder, halfway from the prior to the posterior."""
+    one = fitted(Case("VAE", "binary"), seed)
+    module, row = one.model.params_, one.rows[:1]
+    nodes = np.linspace(-8, 8, 4001)
+    table = Table(("binary",) * 4, (1,) * 4)
+    eta = table.natural(perceptron(module.decoder, nodes[:, None]), np.zeros(0))
+    logs = -0.5 * nodes**2 + HALF * table.log_cells(row, eta)[0]
+    x = jnp.asarray(row, jnp.float32)
+    rows = annealed_latents._Rows(x, None, module.recognise(x, None))
+    effort = annealed_latents.Effort(1, 1, 4)
+
+    def step(key: Any, now: Any) -> Any:
+        moved = annealed_latents._move(
+            key, module, rows, now[None], jnp.float32(HALF), jnp.full(1, 0.5), "prior", effort
+        )
+        return moved[0][0]
+
+    return Line(nodes, logs, eqx.filter_jit(step))
+
+
+LINES: dict[str, Callable[[int], Line]] = {"energy, leapfrog": network_langevin, "latents, Hamiltonian": latent_moves}
 
 KERNELS: dict[str, Callable[[int], Trial]] = {
     "block Gibbs": gibbs_of_pairs(block_gibbs, 0.0, False),

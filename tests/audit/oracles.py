@@ -197,7 +197,9 @@ def harmonium(table: Table, p: Any) -> LogDensity:
 
     def log_density(rows: np.ndarray) -> np.ndarray:
         t = table.statistics(rows)
-        coupled = (array(p.hidden_bias) + t @ array(p.weights)) @ hidden.T  # every hidden state, none summed in closed form
+        coupled = (
+            array(p.hidden_bias) + t @ array(p.weights)
+        ) @ hidden.T  # every hidden state, none summed in closed form
         return t @ array(p.visible_bias) + table.log_base(rows) + logsumexp(coupled, axis=1)
 
     return log_density
@@ -228,7 +230,9 @@ def dbn(model: Any) -> LogDensity:
     table, p = table_of(model), model.params_
     first, second = bits(p.down[0].shape[1]), bits(len(p.top.hidden_bias))
     assert len(p.down) == 1, "the oracle knows two hidden layers"
-    top = (first @ array(p.top.visible_bias))[:, None] + (array(p.top.hidden_bias) + first @ array(p.top.weights)) @ second.T
+    top = (first @ array(p.top.visible_bias))[:, None] + (
+        array(p.top.hidden_bias) + first @ array(p.top.weights)
+    ) @ second.T
     prior = logsumexp(top, axis=1) - logsumexp(top)
     eta = first @ array(p.down[0]).T + array(p.down_biases[0])
     return lambda rows: summed(rows, eta, prior, table)

@@ -69,7 +69,9 @@ def other_values_of_equal_codes(seed: int) -> Pair:
 def other_target(seed: int) -> Pair:
     rows = _rows(seed)
     predictor = likely.JointPredictor(likely.Mixture(2, random_state=0)).fit(rows[:, 1:], rows[:, 0].astype(int))
-    return predictor.evidence(rows[:, 1:], rows[:, 0].astype(int)), predictor.evidence(rows[:, 1:], 1 - rows[:, 0].astype(int))
+    return predictor.evidence(rows[:, 1:], rows[:, 0].astype(int)), predictor.evidence(
+        rows[:, 1:], 1 - rows[:, 0].astype(int)
+    )
 
 
 def other_classes(seed: int) -> Pair:
@@ -84,7 +86,9 @@ def target_and_rows(seed: int) -> Pair:
     """log p(y | x) and log p(x)."""
     rows = _rows(seed)
     y = rows[:, 0].astype(int)
-    return likely.JointPredictor(likely.Mixture(2, random_state=0)).fit(rows, y).evidence(rows, y), _independent(rows).evidence(rows)
+    return likely.JointPredictor(likely.Mixture(2, random_state=0)).fit(rows, y).evidence(rows, y), _independent(
+        rows
+    ).evidence(rows)
 
 
 def same_rows(seed: int) -> Pair:

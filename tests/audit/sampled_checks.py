@@ -49,7 +49,7 @@ def coverage(name: str, seed: int, size: Size) -> list[Finding]:
     model, rows, _ = fitted(case, seed)
     learned, first_seed = model.params_, model.seed_
     model.set_params(n_temperatures=N_TEMPERATURES, n_sweeps=N_SWEEPS, n_ais_chains=N_CHAINS)
-    grid, held = tables.grid("binary", rows), np.zeros((size.n_machines, 2), bool)
+    grid, held = tables.grid("binary", rows, np.ones(4)), np.zeros((size.n_machines, 2), bool)
     observed = np.array([True, False, True, False])
     try:
         for number in range(size.n_machines):
