@@ -51,6 +51,7 @@ from tests.audit.findings import MOST_SURPRISE, Finding, Size
 from tests.audit.oracles import Table, bits, perceptron, softplus
 
 N_STEPS = 2  # of a kernel, so that what it hands on to itself is looked at as well
+N_MOVES = 8  # of a kernel on a line, whose steps are of random length, the same for all runs
 N_BINS = 20  # of a real number, equally probable
 HALF = 0.5  # a point on every path between two densities
 
@@ -353,7 +354,7 @@ def check_line(name: str, line: Line, seed: int, size: Size) -> Finding:
     below = np.cumsum(normalised(line.logs))
     below = below - 0.5 * normalised(line.logs)  # at the nodes; a node's mass lies half to either side
     now = jnp.asarray(np.interp(rng.random(size.n_chains // 4), below, line.nodes)[:, None], jnp.float32)
-    for number in range(N_STEPS):
+    for number in range(N_MOVES):
         now = line.step(jax.random.key(1000 * seed + number), now)
     places = (np.interp(np.asarray(now, np.float64)[:, 0], line.nodes, below) * N_BINS).astype(int)
     counts = np.bincount(np.clip(places, 0, N_BINS - 1), minlength=N_BINS)
@@ -370,7 +371,8 @@ def network_langevin(seed: int) -> Line:
     params = params.__class__(network, jnp.array([0.3, -0.5]), params.constant, params.log_steps)
     nodes = np.linspace(-9, 9, 4001)
     logs = 0.3 * nodes - 0.5 * nodes**2 - HALF * perceptron(network.layers, nodes[:, None])[:, 0]
-    target = moves.Target(params, Kind(columns, True), None, jnp.float32(HALF), jnp.array([0.0, 0.0]))
+    # Steps so long that many are refused, or nothing would hang on the refusal.
+    target = moves.Target(params, Kind(columns, True), None, jnp.float32(HALF), jnp.array([0.8, 0.0]))
 
     def step(key: Any, x: Any) -> Any:
         variates = moves.Variates.draw(key, x, len(x))
