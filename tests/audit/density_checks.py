@@ -91,9 +91,11 @@ def conditionals(case: Case, seed: int, size: Size) -> list[Finding]:
     kinds = np.array(tables.KINDS[case.kind])
     ordered, named = kinds != "categorical", np.flatnonzero(kinds == "categorical")
     off = (np.abs(numbers(found.mean()) - mean) / np.maximum(std, 1e-3))[:, ordered]
-    other = [np.abs(found.probabilities(int(c)) - shares[:, c]).max() for c in named]
-    means = Finding(str(case), "conditional means", float(off.max(initial=0)), DEVIATION, "deviations")
-    return [means, Finding(str(case), "conditional probabilities", float(max(other, default=0)), SHARE, "share")]
+    means = (
+        [Finding(str(case), "conditional means", float(off.max()), DEVIATION, "deviations")] if ordered.any() else []
+    )
+    other = [float(np.abs(found.probabilities(int(c)) - shares[:, c]).max()) for c in named]
+    return means + ([Finding(str(case), "conditional probabilities", max(other), SHARE, "share")] if other else [])
 
 
 def deviations(case: Case, seed: int, size: Size) -> list[Finding]:
@@ -101,9 +103,10 @@ def deviations(case: Case, seed: int, size: Size) -> list[Finding]:
     one, queries, _, std, _ = _queries(case, seed)
     found = one.model.condition(queries)
     ordered = np.array([kind != "categorical" for kind in tables.KINDS[case.kind]])
+    if found.method != "exact":
+        return []
     off = (np.abs(found.std() - std) / np.maximum(std, 1e-3))[:, ordered]
-    figure = float(off.max(initial=0)) if found.method == "exact" else 0.0
-    return [Finding(str(case), "conditional deviations", figure, 10 * DEVIATION, "deviations")]
+    return [Finding(str(case), "conditional deviations", float(off.max(initial=0)), 10 * DEVIATION, "deviations")]
 
 
 def _queries(case: Case, seed: int) -> tuple[Fitted, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

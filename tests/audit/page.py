@@ -142,6 +142,7 @@ def _refusals(findings: list[dict[str, Any]]) -> list[str]:
     lines = ["| two evidences | must be | is so |", "|---|---|---|"]
     for f in findings:
         what, _, word = f["check"].rpartition(": ")
+        what = what.replace("|", "\\|")
         lines.append(f"| {what} | {word} | {_marked('yes' if f['holds'] else 'no', f)} |")
     return lines
 
@@ -154,7 +155,7 @@ def _known(findings: list[dict[str, Any]]) -> list[str]:
             faults.setdefault(f["known"], []).append(f["model"] if f["model"] != "Evidence" else f["check"])
     if not faults:
         return []
-    listed = [f"- † {why}: {', '.join(dict.fromkeys(names))}." for why, names in faults.items()]
+    listed = [f"- † {why}: {'; '.join(dict.fromkeys(names))}." for why, names in faults.items()]
     return ["### Faults that are known", "", *listed, ""]
 
 

@@ -58,13 +58,13 @@ def table(kind: str, seed: int, n: int = 150) -> np.ndarray:
 def grid(kind: str, rows: np.ndarray, scales: np.ndarray) -> Grid:
     """All rows of a table of that kind, real columns about where the given rows are.
 
-    scales : (d,) least deviations, for models that have one noise for all columns.
+    scales : (d,) units of the model. With one noise for all columns, narrow ones have more spread than their rows.
     """
     axes, steps = [], []
     for number, column in enumerate(KINDS[kind]):
         if column == "real":
             cells = rows[:, number]
-            ends = cells.mean() + REACH * max(cells.std(), scales[number]) * np.array([-1, 1])
+            ends = cells.mean() + REACH * max(cells.std(), scales[number] / 3) * np.array([-1, 1])
             axes.append(np.linspace(*ends, N_NODES))
             steps.append(axes[-1][1] - axes[-1][0])
         else:

@@ -68,7 +68,7 @@ def test_a_clamp_that_is_forgotten_is_caught(global_random_seed):
         harmonium, "gibbs_hidden", lambda key, params, h, columns, clamp=None: right(key, params, h, columns)
     ):
         trial = kernel_checks.rbm_clamped(global_random_seed)
-        caught(kernel_checks.check_kernel("unclamped", trial, global_random_seed, SMALL))
+        caught(kernel_checks.check_kernel("unclamped", trial, global_random_seed, findings.WHOLE))
 
 
 def test_units_drawn_all_at_once_are_caught(global_random_seed):
