@@ -42,6 +42,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "Generator, bent": ("Generator", {"shape": "bent"}),
 }
 SHAKE = 0.7
+SHAKE_COUNTS = 0.3  # A machine's counts have rates that are exponentials of its weights, and soon leave the grid.
 COUPLED = ("weights", "weight", "down")  # names of the arrays that couple units
 LEFT = ("encoder", "up", "gaussian")  # what answers are computed with, and not what they are of
 
@@ -106,11 +107,11 @@ def fitted(case: Case, seed: int) -> Fitted:
         settings |= VARIANTS[case.name][1]
     model = registry.model_class(case.class_name)(**settings, schema=schema_of(case.kind), random_state=seed)
     model.fit(rows)
-    model.params_ = shaken(model.params_, seed)
+    model.params_ = shaken(model.params_, seed, SHAKE_COUNTS if "count" in tables.KINDS[case.kind] else SHAKE)
     return Fitted(model, rows, Law(model, tables.grid(case.kind, rows, model.scaling_.scale)))
 
 
-def shaken(params: Any, seed: int) -> Any:
+def shaken(params: Any, seed: int, scale: float = SHAKE) -> Any:
     """Parameters with noise on the arrays that couple units; zeros, which are no couplings, stay zero."""
     rng = np.random.default_rng(seed + 1000)
 
@@ -118,7 +119,7 @@ def shaken(params: Any, seed: int) -> Any:
         names = [str(getattr(entry, "name", "")) for entry in path]
         if not set(names) & set(COUPLED) or set(names) & set(LEFT):
             return leaf
-        noise = SHAKE * rng.normal(size=leaf.shape)
+        noise = scale * rng.normal(size=leaf.shape)
         if leaf.ndim == 2 and leaf.shape[0] == leaf.shape[1] and np.allclose(leaf, np.asarray(leaf).T):
             noise = (noise + noise.T) / 2
         return leaf + jnp.asarray(np.where(np.asarray(leaf) == 0, 0, noise), leaf.dtype)

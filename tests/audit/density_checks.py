@@ -30,7 +30,8 @@ def density(case: Case, seed: int, size: Size) -> list[Finding]:
     """Evidence of the most probable rows against the oracle, and its sum or integral over all rows."""
     one = fitted(case, seed)
     law, rows = one.law, one.law.grid.rows
-    whole = [Finding(str(case), "the oracle's own sum", abs(law.total - 1), SHARE, "share")]
+    # If the grid is too small, nothing that follows means anything.
+    whole = [Finding(str(case), "the oracle's own sum", max(abs(law.total - 1), law.beyond), SHARE, "share")]
     every = len(rows) <= 100_000
     asked = np.arange(len(rows)) if every else np.argsort(-law.log_density)[:N_MASSES]
     likely_rows = np.argsort(-law.log_density)[: min(N_MASSES, len(rows))]

@@ -2,7 +2,7 @@
 
 Figures that rounding alone may move are differences in nats or in shares, with a bound of float32's making. Figures
 that chance may move are *surprises*, -log10 of the probability that a right model is at least so far off. All of them
-have one bound, so that the rate of false alarms is known: 1e-6 for each, and some four hundred in `make test`.
+have one bound, so that the rate of false alarms is known: 1e-6 for each, and some two hundred of them in `make test`.
 """
 
 from __future__ import annotations

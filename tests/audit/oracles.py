@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import gammaln, logsumexp
 
-from tests.audit.tables import Grid
+from tests.audit.tables import N_CATEGORIES, Grid
 
 ORDER = ("binary", "categorical", "count", "real")  # of the statistics of a table
 MIN_SCALE = 1e-3  # that a decoder's real columns keep
@@ -333,6 +333,12 @@ class Law:
         self.grid, self.log_density = grid, logs
         self.total = float(np.exp(logsumexp(masses)))  # 1, unless the grid or the oracle is wrong
         self.shares = np.exp(masses).reshape(grid.shape)
+
+    @property
+    def beyond(self) -> float:
+        """Share of the last values of columns that have no last one: what may lie beyond the grid."""
+        ends = [a for a, axis in enumerate(self.grid.axes) if len(axis) > N_CATEGORIES]
+        return max((float(self.shares.take(-1, axis=a).sum()) for a in ends), default=0.0)
 
     def marginal(self, observed: np.ndarray) -> np.ndarray:
         """Shares of the observed cells, the others summed out."""
