@@ -88,7 +88,7 @@ def conditionals(case: Case, seed: int, size: Size) -> list[Finding]:
     one, queries, mean, std, shares = _queries(case, seed)
     found = one.model.condition(queries)
     if found.method != "exact":
-        return [sampled_means(case, one, queries, mean, std, size.n_runs)]
+        return [sampled_means(case, one, queries, (mean, std, shares), size.n_runs)]
     kinds = np.array(tables.KINDS[case.kind])
     ordered, named = kinds != "categorical", np.flatnonzero(kinds == "categorical")
     off = (np.abs(numbers(found.mean()) - mean) / np.maximum(std, 1e-3))[:, ordered]
@@ -124,22 +124,28 @@ def _queries(case: Case, seed: int) -> tuple[Fitted, np.ndarray, np.ndarray, np.
 
 
 def sampled_means(
-    case: Case, one: Fitted, queries: np.ndarray, mean: np.ndarray, std: np.ndarray, n_runs: int
+    case: Case, one: Fitted, queries: np.ndarray, exact: tuple[np.ndarray, np.ndarray, np.ndarray], n_runs: int
 ) -> Finding:
-    """Means that are averages over draws: of several seeds, together in the middle, by Student's t."""
-    width = [i for i, kind in enumerate(tables.KINDS[case.kind]) if kind != "categorical"]
+    """Means and probabilities that are averages over draws: of several seeds, right on average, by Student's t."""
+    kinds = np.array(tables.KINDS[case.kind])
+    ordered, named = np.flatnonzero(kinds != "categorical"), np.flatnonzero(kinds == "categorical")
+    mean, std, shares = exact
+    truth = np.hstack([mean[:, ordered], *(shares[:, c] for c in named)])
+    spread = np.hstack([std[:, ordered], *(np.sqrt(shares[:, c] * (1 - shares[:, c])) for c in named)])
+    unknown = np.isnan(queries)
+    unknown = np.hstack([unknown[:, ordered], np.repeat(unknown[:, named], tables.N_CATEGORIES, axis=1)])
     model, runs = one.model, []
     seed = model.seed_
     try:
         for other in range(n_runs):
             model.seed_ = seed + 1 + other
-            runs.append(numbers(model.condition(queries).mean())[:, width])
+            found = model.condition(queries)
+            runs.append(np.hstack([numbers(found.mean())[:, ordered], *(found.probabilities(int(c)) for c in named)]))
     finally:
         model.seed_ = seed
     error = np.std(runs, axis=0, ddof=1) / np.sqrt(len(runs))
-    # Self-normalised averages are biased by one over their number, which a thousandth of a deviation covers.
-    off = np.maximum(np.abs(np.mean(runs, axis=0) - mean[:, width]) - 5e-3 * std[:, width], 0)
-    unknown = np.isnan(queries[:, width])
+    # Self-normalised averages are biased by one over their number, which five thousandths of a deviation cover.
+    off = np.maximum(np.abs(np.mean(runs, axis=0) - truth) - 5e-3 * spread, 0)
     tails = 2 * stats.t.sf(off[unknown] / np.maximum(error[unknown], 1e-9), len(runs) - 1)
     return Finding(str(case), "conditional means", surprise(tails.min(), tails.size), MOST_SURPRISE, "surprise")
 
