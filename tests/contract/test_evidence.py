@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-from likely.contract.evidence import Evidence, IncomparableError, fingerprint
+from likely.contract.evidence import Evidence, IncomparableError
+from likely.schema import Measure
+from tests.contract.evidence_checks import check_kinds_of_differences, check_limits_hold, check_readings_of_a_bit
 
 finite = st.floats(-1e6, 1e6)
 values = hnp.arrays(np.float64, st.integers(1, 12), elements=finite)
@@ -228,27 +230,63 @@ def test_unlike_things_are_refused_with_the_reason(other, why):
     assert one.incomparable(one) == ""
 
 
+def test_a_bit_is_not_compared_with_its_density():
+    check_readings_of_a_bit()
+
+
+def test_a_refusal_names_the_columns_behind_the_words():
+    names = ["pixel 0", "pixel 1"]
+    mass, density = (exact([-1.0, -2.0], measure=Measure.of(names, [is_real] * 2)) for is_real in (False, True))
+    said = mass.incomparable(density)
+    assert "on the counting measure, the other on the lebesgue measure: column 'pixel 0' is a density" in said
+    assert "and so is column 'pixel 1'" in said
+
+
+def test_differences_of_sampled_values_are_not_exact():
+    check_kinds_of_differences()
+
+
+def test_a_difference_knows_where_it_comes_from():
+    rows = np.array([-1.0, -2.0, -4.0])
+    noise = np.array([-0.2, 0.1, 0.1])
+    wide = Evidence.estimate(rows, rows - 1, rows + 0.5, replicates=rows[:, None] + noise, method="annealed")
+    difference = wide - exact(rows - 1)
+    error = noise.std(ddof=1) / math.sqrt(3)
+    assert difference.methods == ("annealed", "test")
+    assert difference.monte_carlo_stderr == pytest.approx(error)
+    low, high = difference.limits()
+    assert (low, high) == pytest.approx((0 - 1.959964 * error, 1.5 + 1.959964 * error), abs=1e-6)
+    assert str(difference) == f"{difference.mean:.3f} ± {difference.stderr:.3f} (limits {low:.3f} to {high:.3f})"
+
+
+def test_limits_that_are_shown_are_widened_by_their_error():
+    rows = np.array([-1.0, -2.0, -4.0])
+    noise = np.array([[-0.2, 0.1, 0.1]])
+    evidence = Evidence.estimate(rows, rows - 1, rows + 0.5, replicates=rows[:, None] + noise, method="test")
+    margin = 1.959964 * noise.std(ddof=1) / math.sqrt(3)
+    low, high = evidence.limits()
+    np.testing.assert_allclose(low, rows - 1 - margin, atol=1e-6)
+    np.testing.assert_allclose(high, rows + 0.5 + margin, atol=1e-6)
+    assert evidence.mean_limits() == pytest.approx((low.mean(), high.mean()))
+    assert f"in [{low.mean():.3f}, {high.mean():.3f}]" in repr(evidence)
+    assert f"{low.mean():.3f} to {high.mean():.3f}" in evidence._repr_html_()
+    np.testing.assert_array_equal(exact(rows).limits(), [rows, rows])
+
+
+def test_limits_cover_at_their_level(global_random_seed):
+    """Ends that are each right on average, and no more than that: as they are they hold the truth rarely."""
+    rng = np.random.default_rng(global_random_seed)
+    truth, n_replicates = rng.normal(size=400), 64
+    noise = rng.normal(size=(400, n_replicates))
+    values = truth + noise.mean(axis=1)
+    evidence = Evidence.estimate(values, values, values, replicates=truth[:, None] + noise, method="test")
+    assert np.mean((evidence.lower <= truth) & (truth <= evidence.upper)) == 0
+    check_limits_hold(evidence, truth)
+
+
 def test_an_evidence_minus_a_number_is_a_type_error():
     with pytest.raises(TypeError):
         exact([-1.0]) - 1.0  # type: ignore[operator]
-
-
-def test_fingerprints_name_rows_by_value():
-    rows = np.array([[0.0, np.nan], [1.5, -2.0]])
-    other_nan = rows.copy()
-    other_nan[0, 1] = np.frombuffer(b"\x01\x00\x00\x00\x00\x00\xf8\xff")[0]
-    same = [rows.copy(), np.asfortranarray(rows), rows.astype(np.float32), rows * 1.0 - 0.0, other_nan]
-    assert {fingerprint(r) for r in same} == {fingerprint(rows)}
-    assert fingerprint(-np.zeros((1, 1))) == fingerprint(np.zeros((1, 1)))
-    different = [rows[::-1], rows[:1], rows.T, rows.reshape(1, 4), rows + 1e-12, np.nan_to_num(rows)]
-    assert fingerprint(rows) not in {fingerprint(r) for r in different}
-
-
-def test_fingerprints_do_not_depend_on_blocks(monkeypatch):
-    rows = np.random.default_rng(0).normal(size=(50, 3))
-    whole = fingerprint(rows)
-    monkeypatch.setattr("likely.contract.evidence._HASHED_CELLS", 7)
-    assert fingerprint(rows) == whole
 
 
 def test_limits_that_meet_by_chance_make_no_estimate_exact():

@@ -88,3 +88,4 @@ def check_evidence(ask: Any, case: Case) -> None:
     assert other_inputs.fingerprint != evidence.fingerprint, "it does not know its inputs"
     other_targets = ask(case.asked, [case.another_answer, *case.answers[1:]])
     assert other_targets.fingerprint != evidence.fingerprint, "it does not know its targets"
+    assert ask(case.asked[1:], case.answers[1:]).fingerprint == evidence[1:].fingerprint, "it does not know its rows"

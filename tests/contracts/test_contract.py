@@ -138,6 +138,7 @@ def test_evidence_is_a_function_of_the_row_alone(name, fitted):
     whole = model.evidence(X)
     order = np.random.default_rng(0).permutation(300)
     np.testing.assert_array_equal(model.evidence(X[order]).values, whole.values[order])
+    assert model.evidence(X[order]).fingerprint == whole[order].fingerprint != whole.fingerprint
     np.testing.assert_array_equal(model.evidence(X[:7]).values, whole.values[:7])
 
 

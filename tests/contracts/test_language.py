@@ -92,6 +92,9 @@ def test_evidence_is_a_function_of_the_sentence_alone(name, fitted):
     np.testing.assert_array_equal(fitted[name].score_samples(TEST[::-1])[::-1], whole)
     for sentence, value in zip(TEST, whole, strict=True):
         assert fitted[name].score_samples([sentence])[0] == value
+    some = [2, 0]
+    part, alone = fitted[name].evidence(TEST)[some], fitted[name].evidence([TEST[i] for i in some])
+    assert part.incomparable(alone) == ""
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,7 +9,6 @@ from tests.contracts.table import NAMES, small
 
 # check -> why a model of ours is expected to fail it; docs/scikit-learn.md lists the same
 EXPECTED_FAILURES: dict[str, str] = {}
-MOST_ROWS = 150  # of the tables that the checks make up
 
 
 @pytest.fixture(autouse=True)
@@ -30,20 +29,6 @@ def _cut_numbers_for_models_of_binary_columns(monkeypatch):
         return np.where(np.isnan(numbers), np.nan, numbers > 0)
 
     monkeypatch.setattr(Model, "_checked", cut)
-
-
-@pytest.fixture(autouse=True)
-def _fit_one_number_of_rows(monkeypatch, _cut_numbers_for_models_of_binary_columns):
-    """`fit` sees a table's rows over again until there are MOST_ROWS: each other number would be compiled anew."""
-    read = Model._checked
-
-    def repeated(self, X, reset):
-        checked = read(self, X, reset)
-        if not reset or not isinstance(checked, np.ndarray) or len(checked) in (0, 1):  # one row stays the check of one
-            return checked
-        return np.take(checked, np.arange(max(MOST_ROWS, len(checked))) % len(checked), axis=0)
-
-    monkeypatch.setattr(Model, "_checked", repeated)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")

@@ -5,8 +5,10 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
-from likely import mmd_test
+from likely import classifier_test, mmd_test
+from likely.information import two_sample
 from likely.models.latent.flow import generator
 from likely.objectives import adversarial
 from tests.information.two_sample_checks import check_level, p_values
@@ -51,6 +53,14 @@ def test_p_values_that_are_too_small_are_caught():
     check_level(right)
     with pytest.raises(AssertionError):
         check_level(right / 2)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.0])
+def test_ties_that_all_count_or_none_are_caught(share, monkeypatch):
+    """Fisher's p-value, whose rate of alarms is below its level, and one that leaves ties out, whose rate is above."""
+    monkeypatch.setattr(two_sample, "_share_of_ties", lambda *_: share)
+    with pytest.raises(AssertionError):
+        check_level(p_values(partial(classifier_test, classifier=GaussianNB()), 0, 1000, 0.0))
 
 
 def density_without_slopes(params, x, observed):

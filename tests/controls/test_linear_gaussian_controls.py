@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import likely
 from likely.models.latent.linear import em as linear_gaussian_em
 from likely.models.latent.linear import linear_gaussian
 from likely.models.latent.linear.linear_gaussian import conditional_moments, log_prob, posterior, sample
+from likely.runtime import by_blocks
+from tests.models.latent.linear.linear_precision_checks import check_rounding, nearly_dependent
 from tests.models.latent.mixture.gaussian_checks import (
     assert_never_falls,
     check_conditional,
@@ -23,6 +28,22 @@ from tests.models.latent.mixture.gaussian_checks import (
 )
 
 pytestmark = pytest.mark.usefixtures("x64")
+
+
+@pytest.mark.parametrize(("noise", "wrong"), [(1e-6, "float32"), (1e-9, "silent")])
+def test_evidence_that_is_further_off_than_it_says_is_caught(noise, wrong, monkeypatch):
+    """Planted bugs: the posterior's precision summed in float32, and a rounding that nobody is told of."""
+    with jax.enable_x64(False):
+        rows = nearly_dependent(0, noise)
+        model = likely.FactorAnalysis(1, min_noise=noise / 10, random_state=0).fit(rows)
+        check_rounding(model, rows)
+        if wrong == "silent":
+            monkeypatch.setattr(linear_gaussian, "rounding", lambda params: 0.0)
+        else:
+            in_float32 = lambda self, function, rows: by_blocks(partial(function, self.params_), rows)  # noqa: E731
+            monkeypatch.setattr(linear_gaussian.LinearGaussian, "_by_rows", in_float32)
+        with pytest.raises(AssertionError):
+            check_rounding(model, rows)
 
 
 def with_noise(factor):

@@ -1,5 +1,7 @@
 """Planted bugs in the mixture, which its tests must catch."""
 
+import os
+
 import jax
 import numpy as np
 import pytest
@@ -52,3 +54,10 @@ def test_a_poisson_without_its_factorial_is_caught(monkeypatch, x64):
     monkeypatch.setattr(families.Poisson, "log_base", staticmethod(lambda x: 0 * x))
     with pytest.raises(AssertionError):
         checks.test_log_prob_with_holes_equals_scipy("diagonal", None, 0)
+
+
+def test_a_sum_in_the_order_of_the_cores_is_caught():
+    """One core cannot tell: there the two runs are the same."""
+    n_cores = len(os.sched_getaffinity(0))
+    alike = checks.sums_on_cores(1, "summed") == checks.sums_on_cores(n_cores, "summed")
+    assert alike == (n_cores == 1)

@@ -1,12 +1,14 @@
 """Two-sample tests: exact levels where nothing differs, power where something does."""
 
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
 from likely import classifier_test, mmd_test
+from likely.information import two_sample
 from tests.information.two_sample_checks import check_level, discrepancy_by_loops, p_values
 
 MMD = partial(mmd_test, n_permutations=99)
@@ -23,7 +25,52 @@ def test_discrepancy_is_its_definition(global_random_seed):
 
 def test_p_values_are_uniform_where_nothing_differs(global_random_seed):
     check_level(p_values(MMD, global_random_seed, 400, 0.0))
-    check_level(p_values(BAYES, global_random_seed, 200, 0.0), uniform=False)
+    check_level(p_values(BAYES, global_random_seed, 1000, 0.0))
+
+
+def test_ties_make_alarms_rarer_never_more_frequent(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    for test, n_times in ((MMD, 200), (BAYES, 400)):
+        pairs = (rng.integers(2, size=(2, 20, 2)) + 0.0 for _ in range(n_times))
+        found = np.array([test(*pair, random_state=number).p_value for number, pair in enumerate(pairs)])
+        check_level(found, uniform=False)
+
+
+def test_ties_are_broken_as_all_deals_would(global_random_seed):
+    """The share of ties against all deals of the labels, enumerated, within its stated error."""
+    rng = np.random.default_rng(global_random_seed)
+    confidence, said, true = rng.random(10), np.arange(10) < 5, rng.permutation(10) < 4
+    hits, total = (said & true).sum(), confidence[true].sum()
+    deals = [list(deal) for deal in combinations(range(10), 4) if said[list(deal)].sum() == hits]
+    exact = np.mean([confidence[deal].sum() >= total - 1e-9 for deal in deals])
+    found = two_sample._share_of_ties(rng, confidence, said, true)
+    assert abs(found - exact) < 5 * two_sample._error_of_share(found, two_sample._TIE_DEALS) + 1 / 200
+
+
+def test_the_error_of_a_p_value_is_its_spread_over_seeds(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    x, y = rng.normal(size=(2, 20, 2))
+    found = [MMD(x, y, random_state=seed) for seed in range(100)]
+    spread = np.std([one.p_value for one in found], ddof=1)
+    stated = np.mean([one.p_stderr for one in found])
+    assert 1 / 1.6 < stated / spread < 1.6  # five standard errors of a deviation from 100 values are 36%
+
+
+def test_results_say_in_one_line_what_they_found():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 40, 2))
+    same, other = MMD(x, y), BAYES(x, y + 2)
+    assert str(same).startswith("no difference found at level 0.05 (p = ")
+    assert str(other).startswith("the sets differ at level 0.05 (p = ")
+    assert " ± " in str(same)
+    assert "99 permutations" in str(same)
+    assert "\n" not in str(other)
+    assert other.rejected
+    assert not MMD(x, y, level=1e-9).rejected
+    undecided = same._replace(p_value=0.06, p_stderr=0.02)
+    assert "more permutations may decide otherwise" in str(undecided)
+    with pytest.raises(ValueError, match="`level` must lie between 0 and 1, got 1"):
+        BAYES(x, y, level=1)
 
 
 def test_differences_are_found(global_random_seed):

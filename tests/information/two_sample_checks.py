@@ -8,7 +8,7 @@ LEVELS = np.array([0.05, 0.1, 0.25, 0.5])
 
 
 def p_values(test, seed: int, n_times: int, shift: float) -> np.ndarray:
-    """Of pairs of sets of 24 rows, the second moved by `shift`."""
+    """Of pairs of sets of 24 rows, the second moved by `shift`; small, so that a statistic has few possible values."""
     rng = np.random.default_rng(seed)
     pairs = ((rng.normal(size=(24, 2)), rng.normal(size=(24, 2)) + shift) for _ in range(n_times))
     return np.array([test(*pair, random_state=number).p_value for number, pair in enumerate(pairs)])

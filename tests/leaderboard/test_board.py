@@ -11,7 +11,7 @@ import pytest
 from likely.contract.evidence import Evidence
 from likely.datasets import Dataset
 from likely.leaderboard import Entry, Leaderboard
-from likely.schema import Schema
+from likely.schema import Measure, Schema
 
 
 def exact(values, **about):
@@ -87,6 +87,36 @@ def test_other_measure_stands_apart_with_the_reason():
     assert apart.standing == "apart"
     assert "Lebesgue" in apart.apart
     assert "counting" in apart.apart
+
+
+def test_a_mixed_measure_of_other_columns_stands_apart():
+    names = ("age", "smokes")
+    one, other = (Measure.of(names, reading) for reading in ((True, False), (False, True)))
+    entries = [Entry("a", exact(ROWS, measure=one)), Entry("b", exact(ROWS - 1, measure=one))]
+    board = Leaderboard([Entry("c", exact(ROWS + 5, measure=other)), *entries])
+    assert [e.name for e in board.ranked] == ["a", "b"]
+    assert "column 'age' is a density in one and a probability in the other" in board["c"].apart
+    figures = json.loads(json.dumps(board.to_dict()))
+    assert (figures["measure"], figures["densities"]) == ("mixed", ["age"])
+    assert [(e["measure"], e["densities"]) for e in figures["entries"]] == [
+        ("mixed", ["age"]),
+        ("mixed", ["age"]),
+        ("mixed", ["smokes"]),
+    ]
+    for backend in ("polars", "pandas"):
+        assert board.to_frame(backend)["densities"].to_list()[2] == ["smokes"]
+
+
+def test_what_a_model_is_sure_of_leaves_room_for_its_monte_carlo_error():
+    """A bound that happens to lie high by a tenth, its error two tenths, is sure of less than a known value."""
+    noise = np.array([[-0.4, 0.4, 0.4, -0.4]])
+    error = noise.std(ddof=1) / 2
+    lucky = bound(ROWS + 0.1, replicates=ROWS[:, None] + 0.1 + noise)
+    board = Leaderboard([Entry("lucky", lucky), Entry("known", exact(ROWS))])
+    assert [e.name for e in board.ranked] == ["known", "lucky"]
+    assert board["lucky"].lower == pytest.approx(np.mean(ROWS) + 0.1 - 1.959964 * error, abs=1e-6)
+    assert board["known"].lower == np.mean(ROWS)
+    assert board["lucky"].standing == "tied"
 
 
 def test_the_datas_own_measure_beats_the_majority():

@@ -53,6 +53,27 @@ def test_what_is_written_is_read(tmp_path_factory, arrays, meta):
     assert os.listdir(path.parent) == ["a.likely"]
 
 
+def check_same_bytes(path: Path) -> None:
+    """Twenty writes of the same arrays are one file; names in an order of chance would pass once in 2^19 times."""
+    arrays = {name: np.arange(3.0) for name in "cab"}
+    contents = set()
+    for _ in range(20):
+        write_arrays(path, arrays, {"b": 1, "a": [2]})
+        contents.add(path.read_bytes())
+    assert len(contents) == 1
+
+
+def test_same_arrays_are_the_same_bytes(tmp_path):
+    check_same_bytes(tmp_path / "a.likely")
+
+
+def test_a_header_in_the_order_of_a_hash_is_caught(tmp_path, monkeypatch):
+    """A planted bug: safetensors' header as it comes."""
+    monkeypatch.setattr(files, "_in_order", lambda header: header)
+    with pytest.raises(AssertionError):
+        check_same_bytes(tmp_path / "a.likely")
+
+
 @pytest.fixture
 def small(tmp_path) -> Path:
     path = tmp_path / "small.likely"

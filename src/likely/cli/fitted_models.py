@@ -161,17 +161,20 @@ def similar(
 
 
 def evidence_summary(evidence: Any) -> dict[str, Any]:
-    """An evidence in a few figures, for JSON."""
+    """An evidence in a few figures, for JSON; the limits are widened by their Monte Carlo error."""
+    low, high = evidence.mean_limits()
     return {
         "n_rows": len(evidence),
         "mean": evidence.mean,
         "stderr": evidence.mean_stderr,
         "kind": evidence.kind,
-        "lower": float(evidence.lower.mean()),
-        "upper": float(evidence.upper.mean()),
+        "monte_carlo_stderr": evidence.monte_carlo_stderr,
+        "lower": low,
+        "upper": high,
         "bits_per_dimension": evidence.bits_per_dimension,
         "method": evidence.method,
-        "measure": evidence.measure,
+        "measure": str(evidence.measure),
+        "densities": None if evidence.measure.densities is None else list(evidence.measure.densities),
     }
 
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-_HASHED_CELLS = 1 << 15  # at a time: copies stay in the cache, and rows in a memory map are never copied whole
+from likely.contract.fingerprint import Fingerprint
+from likely.schema import Measure
+
 SIGNS = {"exact": "=", "lower": "≥", "upper": "≤", "estimate": "≈", "unavailable": ""}
 KINDS = tuple(SIGNS)
 
@@ -29,14 +31,14 @@ class Evidence:
     ----------
     values : (n_rows,) the best single figure for log p(x); NaN where there is none.
     lower, upper : (n_rows,) limits of the true value, ±inf where unknown. Limits that come from Monte Carlo hold in
-        expectation; `stderr` says how far they may be off.
+        expectation; `stderr` says how far they may be off, and `limits` are widened by it.
     replicates : (n_rows, n_replicates) independent, equally good versions of `values` whose average has the error of
         `values`; they carry the Monte Carlo error *and* its correlation between rows, which share their noise.
         None when there is no Monte Carlo error.
     method : what produced it, for people.
-    measure : "counting", "lebesgue" or "mixed".
+    measure : "counting", "lebesgue" or "mixed", and which columns are densities.
     dimensions : (n_rows,) number of observed cells.
-    fingerprint : identifies the rows.
+    fingerprint : identifies the rows by their values.
     reason : why there is no value, when it is unavailable.
 
     Examples
@@ -54,10 +56,14 @@ class Evidence:
     upper: np.ndarray
     replicates: np.ndarray | None
     method: str
-    measure: str
+    measure: Measure | str
     dimensions: np.ndarray
-    fingerprint: str = ""
+    fingerprint: Fingerprint | str = ""
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.measure, Measure):  # A word says of itself what it can.
+            object.__setattr__(self, "measure", Measure(self.measure))
 
     @classmethod
     def exact(cls, values: Any, **about: Any) -> Evidence:
@@ -108,9 +114,9 @@ class Evidence:
         replicates: Any,
         *,
         method: str,
-        measure: str = "counting",
+        measure: Measure | str = "counting",
         dimensions: Any = 1,
-        fingerprint: str = "",
+        fingerprint: Fingerprint | str = "",
         reason: str = "",
     ) -> Evidence:
         if values.ndim != 1:
@@ -132,7 +138,10 @@ class Evidence:
         index = np.atleast_1d(np.arange(len(self))[rows])
         part = {name: getattr(self, name)[index] for name in ("values", "lower", "upper", "dimensions")}
         replicates = None if self.replicates is None else self.replicates[index]
-        return replace(self, **part, replicates=replicates, fingerprint=f"{self.fingerprint}[{_digest(index)}]")
+        name = self.fingerprint
+        # Of a name that was given by hand it is only known that other rows have another.
+        name = name[index] if isinstance(name, Fingerprint) else f"{name}[{_digest(index)}]"
+        return replace(self, **part, replicates=replicates, fingerprint=name)
 
     @property
     def kind(self) -> str:
@@ -172,6 +181,14 @@ class Evidence:
         """Standard error of the mean as a statement about the population: rows and Monte Carlo together."""
         return math.hypot(_stderr_of_rows(self.values), self.monte_carlo_stderr)
 
+    def limits(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """(n_rows,) limits that each hold log p(x) of a row at this level: `lower` and `upper`, widened by `stderr`."""
+        return _widen(self.lower, self.upper, self.stderr, level)
+
+    def mean_limits(self, level: float = 0.95) -> tuple[float, float]:
+        """Limits of the mean over *these* rows: the mean limits, widened by `monte_carlo_stderr`."""
+        return _widen(float(self.lower.mean()), float(self.upper.mean()), self.monte_carlo_stderr, level)
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Interval for the population's mean log p(x): the mean limits, widened by `mean_stderr`."""
         return _widen(float(self.lower.mean()), float(self.upper.mean()), self.mean_stderr, level)
@@ -200,6 +217,9 @@ class Evidence:
             stderr=math.hypot(_stderr_of_rows(self.values - other.values), *noise),
             lower=float(np.mean(self.lower - other.upper)),
             upper=float(np.mean(self.upper - other.lower)),
+            monte_carlo_stderr=math.hypot(*noise),
+            is_sampled=bool(noise),
+            methods=(self.method, other.method),
         )
 
     def incomparable(self, other: Evidence) -> str:
@@ -210,9 +230,9 @@ class Evidence:
         if len(self) != len(other):
             return f"one speaks of {len(self)} rows, the other of {len(other)}"
         if self.measure != other.measure:
-            return f"one is a density on the {self.measure} measure, the other on the {other.measure} measure"
+            return _unlike(self.measure, other.measure)
         if self.fingerprint != other.fingerprint:
-            return "they speak of different rows (the data differ)"
+            return f"they speak of different rows ({_difference_of_rows(self.fingerprint, other.fingerprint)})"
         return ""
 
     def __repr__(self) -> str:
@@ -220,7 +240,8 @@ class Evidence:
             return f"Evidence(unavailable: {self.reason})"
         limits = ""
         if self.kind == "estimate":
-            limits = f" in [{self.lower.mean():.3f}, {self.upper.mean():.3f}]"
+            low, high = self.mean_limits()
+            limits = f" in [{low:.3f}, {high:.3f}]"
         return (
             f"Evidence(mean log p {SIGNS[self.kind]} {self.mean:.3f} ± {self.mean_stderr:.3f} nats{limits}, "
             f"{self.kind}, {len(self)} rows, {self.method}, {self.measure} measure)"
@@ -251,7 +272,7 @@ class Evidence:
             "stderr": self.stderr,
             "dimensions": self.dimensions,
         }
-        of_all = {"kind": self.kind, "method": self.method, "measure": self.measure}
+        of_all = {"kind": self.kind, "method": self.method, "measure": str(self.measure)}
         return frame_of(rows | {name: [text] * len(self) for name, text in of_all.items()}, backend)
 
     def _repr_html_(self) -> str:
@@ -264,39 +285,73 @@ class Evidence:
 class Difference:
     """Paired difference of two mean log-likelihoods, in nats per row.
 
-    `lower` and `upper` limit the difference on these rows when one side is a bound; `stderr` is the error over rows
-    and Monte Carlo.
+    Parameters
+    ----------
+    mean : of the values.
+    stderr : its error as a statement about the population: rows and Monte Carlo together.
+    lower, upper : limits of the difference on these rows, ±inf where a bound leaves it open. As of an evidence, limits
+        from Monte Carlo hold in expectation, and `limits` are widened by the error.
+    monte_carlo_stderr : the part of the error that comes from Monte Carlo, given these rows.
+    is_sampled : one of the two has a Monte Carlo error, so that nothing about the difference is exact.
+    methods : what produced the two.
     """
 
     mean: float
     stderr: float
     lower: float
     upper: float
+    monte_carlo_stderr: float = 0.0
+    is_sampled: bool = False
+    methods: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
-        """What `mean` is: "exact", "lower" (the true difference is at least that), "upper" or "estimate"."""
-        at_lower, at_upper = math.isclose(self.lower, self.mean), math.isclose(self.upper, self.mean)
-        if at_lower and at_upper:
-            return "exact"
+        """What `mean` is: "exact", "lower" (the true difference is at least that), "upper" or "estimate".
+
+        It is exact only if both evidences are. A bound with a Monte Carlo error is one in expectation.
+        """
+        at_lower, at_upper = self.lower == self.mean, self.upper == self.mean
+        if at_lower and at_upper:  # limits that meet by chance make nothing exact
+            return "estimate" if self.is_sampled else "exact"
         if at_lower and self.upper == math.inf:
             return "lower"
         if at_upper and self.lower == -math.inf:
             return "upper"
         return "estimate"
 
+    def limits(self, level: float = 0.95) -> tuple[float, float]:
+        """Limits of the difference on *these* rows: `lower` and `upper`, widened by `monte_carlo_stderr`."""
+        return _widen(self.lower, self.upper, self.monte_carlo_stderr, level)
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Confidence interval of the population's mean difference; open where a bound leaves it open."""
         return _widen(self.lower, self.upper, self.stderr, level)
 
     def __str__(self) -> str:
+        low, high = self.limits()
+        expected = ", in expectation" if self.is_sampled else ""
         note = {
             "exact": "",
-            "lower": " (a lower bound on the difference)",
-            "upper": " (an upper bound on the difference)",
-            "estimate": f" (limits {self.lower:.3f} to {self.upper:.3f})",
+            "lower": f" (a lower bound on the difference{expected})",
+            "upper": f" (an upper bound on the difference{expected})",
+            "estimate": f" (limits {low:.3f} to {high:.3f})",
         }[self.kind]
         return f"{self.mean:.3f} ± {self.stderr:.3f}{note}"
+
+
+def _unlike(one: Measure | str, other: Measure | str) -> str:
+    """Why figures on two measures cannot be compared: by their words, and by the columns that are read differently."""
+    one, other = (m if isinstance(m, Measure) else Measure(m) for m in (one, other))
+    columns = one.unlike(other)
+    if str(one) == str(other):
+        return columns
+    words = f"one is a density on the {one} measure, the other on the {other} measure"
+    return f"{words}: {columns}" if columns else words
+
+
+def _difference_of_rows(one: Fingerprint | str, other: Fingerprint | str) -> str:
+    named = isinstance(one, Fingerprint) and isinstance(other, Fingerprint) and np.array_equal(one.rows, other.rows)
+    return "their values are equal, and what these are of has other names" if named else "the data differ"
 
 
 def _stderr_of_rows(values: np.ndarray) -> float:
@@ -305,30 +360,13 @@ def _stderr_of_rows(values: np.ndarray) -> float:
     return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.inf
 
 
-def _widen(lower: float, upper: float, stderr: float, level: float) -> tuple[float, float]:
+def _widen(lower: Any, upper: Any, stderr: Any, level: float) -> tuple[Any, Any]:
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level}.")
     from statistics import NormalDist
 
     margin = NormalDist().inv_cdf(0.5 + level / 2) * stderr
     return lower - margin, upper + margin
-
-
-def fingerprint(rows: np.ndarray) -> str:
-    """A short name for encoded rows: equal rows, equal name, whatever their type and the bits of their NaN."""
-    from hashlib import sha256  # in hardware on most processors
-
-    digest = sha256(str(rows.shape).encode())
-    step = max(1, _HASHED_CELLS // max(1, rows.shape[1]))
-    for start in range(0, len(rows), step):
-        block = rows[start : start + step].astype(np.float64, order="C")
-        np.copyto(block, np.nan, where=np.isnan(block))
-        block += 0.0  # -0.0 becomes 0.0
-        with np.errstate(invalid="ignore"):
-            small = block.astype(np.uint8)
-        # bits and counts in an eighth of the bytes; which of the two it is depends on the values alone
-        digest.update(small.data if np.array_equal(small, block) else block.data)
-    return digest.hexdigest()[:16]
 
 
 def _digest(array: np.ndarray) -> str:

@@ -20,7 +20,8 @@ from likely.columns import Columns
 from likely.contract.conditional import Conditional, ConditionalParts, TableUnits
 from likely.contract.effort import check_budget, evidence_within, warn_if_wide
 from likely.contract.estimator import FitRun, check_count, offered
-from likely.contract.evidence import Evidence, fingerprint
+from likely.contract.evidence import Evidence
+from likely.contract.fingerprint import Fingerprint, named_columns
 from likely.contract.scikit_learn import DensityMixin
 from likely.contract.settings import seed_of
 from likely.contract.table_estimator import TableEstimator
@@ -80,7 +81,7 @@ class Model(DensityMixin, Hooks, TableEstimator):
         self._check_resumable(checkpoint, resume)
         encoded = self._read_new(X)
         self.seed_ = seed_of(self.random_state)
-        self.fingerprint_ = fingerprint(encoded)
+        self.fingerprint_ = str(self._fingerprint(encoded))
         rows = self._standard(encoded)
         others = None if valid is None else self._standard(self._read(valid))
         self.history_: dict[str, list[float]] = {}
@@ -185,8 +186,13 @@ class Model(DensityMixin, Hooks, TableEstimator):
             replicates=None if part.replicates is None else part.replicates + shift[:, None],
             measure=self.schema_.measure,
             dimensions=observed.sum(axis=1),
-            fingerprint=fingerprint(encoded),
+            fingerprint=self._fingerprint(encoded),
         )
+
+    def _fingerprint(self, encoded: np.ndarray) -> Fingerprint:
+        """The name of encoded rows."""
+        about = named_columns(getattr(self, "feature_names_in_", None))
+        return Fingerprint.of(encoded, self.schema_.columns, about)
 
     def _to_user(self, standard: Any) -> Any:
         return self.schema_.decode(self.scaling_.invert(np.asarray(standard)))

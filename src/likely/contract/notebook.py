@@ -72,7 +72,8 @@ def show_evidence(evidence: Evidence) -> str:
         ("measure", evidence.measure),
     ]
     if evidence.kind == "estimate":
-        figures.insert(1, ("mean limits", f"{evidence.lower.mean():.3f} to {evidence.upper.mean():.3f}"))
+        low, high = evidence.mean_limits()
+        figures.insert(1, ("mean limits", f"{low:.3f} to {high:.3f}"))
     if evidence.replicates is not None:
         figures.insert(1, ("of which Monte Carlo", f"± {evidence.monte_carlo_stderr:.3f}"))
     return f"<p><b>Evidence</b></p>{table([], figures)}{histogram(evidence.values)}"

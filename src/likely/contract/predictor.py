@@ -21,11 +21,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.contract.conditional import Conditional, ConditionalParts
 from likely.contract.estimator import Arrays, FitRun
-from likely.contract.evidence import Evidence, fingerprint
+from likely.contract.evidence import Evidence
+from likely.contract.fingerprint import Fingerprint, named_columns
 from likely.contract.settings import seed_of
 from likely.contract.table_estimator import TableEstimator
 from likely.contract.target import Target, TargetKind, split_target
 from likely.runtime import float_dtype
+from likely.schema import Column
 
 
 class PredictorHooks:
@@ -225,16 +227,15 @@ class Predictor(PredictorHooks, TableEstimator):
         """An evidence in the user's units, with what it is of: which target, given which rows."""
         observed = ~np.isnan(targets)
         shift = self.target_.scaling.log_jacobian(observed)
-        classes = "" if self.target_.classes is None else f" in {self.target_.classes.tolist()}"
         return replace(
             part,
             values=part.values + shift,
             lower=part.lower + shift,
             upper=part.upper + shift,
             replicates=None if part.replicates is None else part.replicates + shift[:, None],
-            measure=f"conditional {self.target_.schema.measure} ({self.target_.name} | x)",
+            measure=self.target_.schema.measure.conditional(self.target_.name),
             dimensions=observed.sum(axis=1),
-            fingerprint=fingerprint(np.hstack([encoded, targets])) + f" {self.target_.name}{classes}",
+            fingerprint=pair_fingerprint(self, encoded, self.target_, targets),
         )
 
     # ------------------------------------------------------------------- files
@@ -259,6 +260,15 @@ class Predictor(PredictorHooks, TableEstimator):
         elif target is not None and target.is_column:
             tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
         return tags
+
+
+def pair_fingerprint(model: TableEstimator, encoded: np.ndarray, target: Target, targets: np.ndarray) -> Fingerprint:
+    """The name of encoded rows with their encoded targets, by the values that codes and classes stand for."""
+    columns, about = target.schema.columns, f"{named_columns(getattr(model, 'feature_names_in_', None))} {target.name}"
+    if target.classes is not None:
+        columns = (Column(target.name, "categorical", tuple(target.classes.tolist())),)
+        about += f" in {target.classes.tolist()}"
+    return Fingerprint.of(np.hstack([encoded, targets]), (*model.schema_.columns, *columns), about)
 
 
 def class_parts(log_proba: np.ndarray, method: str) -> ConditionalParts:

@@ -10,6 +10,7 @@ import abc
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.contract.estimator import STREAMS, Arrays, Estimator, FitRun, check_count, offered, under
 from likely.contract.evidence import Evidence
+from likely.contract.fingerprint import Fingerprint
 from likely.contract.scikit_learn import DensityMixin
 from likely.contract.settings import Count, seed_of
 from likely.datasets import CONVENTION, Corpus, DataError, Encoded, Vocabulary, as_corpus
@@ -140,7 +142,7 @@ class SequenceModel(DensityMixin, SequenceHooks, Estimator):
         about = {
             "method": f"{self._describe()}, {CONVENTION}",
             "dimensions": encoded.n_counted,
-            "fingerprint": encoded.fingerprint(),
+            "fingerprint": _fingerprint(encoded),
         }
         if self._no_evidence:
             return Evidence.unavailable(len(encoded), self._no_evidence, **about | {"method": "none"})
@@ -311,6 +313,12 @@ def convention(end: bool = True, unknown: bool = True) -> str:
     """What a perplexity counts, in words."""
     text = CONVENTION if end else "counting every token, not </s> and <s>"
     return text if unknown else f"{text}, nor <unk>"
+
+
+def _fingerprint(encoded: Encoded) -> Fingerprint:
+    """The name of sentences in a vocabulary: where a token is `<unk>` is part of the question."""
+    vocabulary = sha256("\n".join(encoded.vocabulary.tokens).encode()).hexdigest()
+    return Fingerprint.of_sequences(encoded.tokens, encoded.offsets, f"sentences in vocabulary {vocabulary}")
 
 
 def _name(corpus: Corpus) -> str:

@@ -12,7 +12,6 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY
 from functools import partial
-from hashlib import sha256
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -22,16 +21,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.contract.estimator import Arrays
 from likely.contract.evidence import Evidence
+from likely.contract.fingerprint import Fingerprint
 from likely.contract.settings import Count, Positive, seed_of
 from likely.contract.trained import Trained
 from likely.objectives.sequence_loss import PADDING, mean_sequence_loss, sequence_loss
 from likely.runtime import by_blocks
+from likely.schema import Measure
 from likely.storage.modules import describe_estimator, restore_estimator, restore_module, save_module
 from likely.training import train
 from likely.training.optimisers import Schedule
 
 # What an evidence is a probability of. It is not that of text, log p(target) on its own, and refuses to be compared.
-CONDITIONAL_MEASURE = "conditional counting (target | input)"
+CONDITIONAL_MEASURE = Measure("counting").conditional("target", "input")
 # A program is compiled for each padded length. Powers of two make them few; below eight steps a program of its own
 # would cost more than the steps that it saves.
 _LEAST_PADDED_LENGTH = 8
@@ -193,17 +194,13 @@ def _room(length: int) -> int:
     return max(_LEAST_PADDED_LENGTH, 1 << (length - 1).bit_length())
 
 
-def _fingerprint(X: Any, y: Any) -> str:
+def _fingerprint(X: Any, y: Any) -> Fingerprint:
     """A short name for inputs and targets as they were given, whatever a model's vocabulary makes of them.
 
     A text and the list of its characters are the same sequence, and so are bits as numbers of any type.
     """
-    digest = sha256()
-    for part in (X, y):
-        digest.update(f"{len(part)} sequences".encode())
-        for item in part:
-            digest.update(json.dumps(_plain(list(item) if isinstance(item, str) else item)).encode())
-    return digest.hexdigest()[:16]
+    inputs, targets = ([_plain(list(item) if isinstance(item, str) else item) for item in part] for part in (X, y))
+    return Fingerprint.of_texts([json.dumps(pair) for pair in zip(inputs, targets, strict=True)], "pairs of sequences")
 
 
 def _plain(value: Any) -> Any:

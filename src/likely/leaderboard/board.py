@@ -1,8 +1,8 @@
 """The leaderboard: what was measured of each model, ranked where it can be compared and set apart where it cannot.
 
-Models are ranked by what each is sure of: the mean of the lower limit of its evidence. That is the value itself where
-it is exact, the bound where it is a bound, and the pessimistic side where it is an interval; so a model never gains a
-place by being measured badly.
+Models are ranked by what each is sure of: the mean of the lower limit of its evidence, widened by Monte Carlo error.
+That is the value itself where it is exact, a little less than the bound where it is a bound, and the pessimistic side
+where it is an interval; so a model never gains a place by being measured badly.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from likely.contract.evidence import Difference, Evidence
 from likely.contract.notebook import frame_of
 from likely.datasets import CONVENTION, Dataset, TextDataset
+from likely.schema import Measure
 
 LEVEL = 0.95  # of every interval that is shown
 
@@ -80,13 +81,13 @@ class Entry:
 
     @property
     def lower(self) -> float:
-        """What the model is sure of: the mean of the lower limit."""
-        return -math.inf if self.evidence is None else float(self.evidence.lower.mean())
+        """What the model is sure of: the mean of the lower limit, widened by its Monte Carlo error at 95%."""
+        return -math.inf if self.evidence is None else self.evidence.mean_limits(LEVEL)[0]
 
     @property
     def upper(self) -> float:
-        """The mean of the upper limit."""
-        return math.inf if self.evidence is None else float(self.evidence.upper.mean())
+        """The mean of the upper limit, widened by its Monte Carlo error at 95%."""
+        return math.inf if self.evidence is None else self.evidence.mean_limits(LEVEL)[1]
 
     @property
     def bits_per_dimension(self) -> float:
@@ -126,7 +127,8 @@ class Entry:
             "apart": self.apart or None,
             "kind": self.kind,
             "method": None if self.evidence is None else self.evidence.method,
-            "measure": None if self.evidence is None else self.evidence.measure,
+            "measure": None if self.evidence is None else str(self.evidence.measure),
+            "densities": None if self.evidence is None else _densities(self.evidence.measure),
             **{key: value if math.isfinite(value) else None for key, value in numbers.items()},
             "n_parameters": self.n_parameters,
         }
@@ -227,7 +229,8 @@ class Leaderboard:
         return {
             "dataset": self.name,
             "n_test_rows": self.n_rows,
-            "measure": self.measure,
+            "measure": str(self.measure),
+            "densities": _densities(self.measure),
             "random_state": self.random_state,
             "level": LEVEL,
             **({"convention": CONVENTION} if self.is_text else {}),
@@ -266,14 +269,18 @@ class Leaderboard:
         return as_html(self)
 
 
-def _common_measure(entries: list[Entry], dataset: Any) -> str:
+def _densities(measure: Any) -> list[str] | None:
+    return None if measure.densities is None else list(measure.densities)
+
+
+def _common_measure(entries: list[Entry], dataset: Any) -> Any:
     found = Counter(e.evidence.measure for e in entries if e.evidence is not None)
     if isinstance(dataset, Dataset) and (dataset.schema.measure in found or not found):
         return dataset.schema.measure
-    return found.most_common(1)[0][0] if found else "counting"
+    return found.most_common(1)[0][0] if found else Measure("counting")
 
 
-def _why_apart(entry: Entry, entries: list[Entry], measure: str) -> str:
+def _why_apart(entry: Entry, entries: list[Entry], measure: Any) -> str:
     """Why an entry cannot be ranked among the others; empty when it can."""
     evidence = entry.evidence
     if evidence is None:
@@ -281,8 +288,7 @@ def _why_apart(entry: Entry, entries: list[Entry], measure: str) -> str:
     if evidence.kind == "unavailable":
         return evidence.reason or "its evidence has no value for some rows"
     if evidence.measure != measure:
-        own, theirs = (_MEASURES.get(name, f"on the {name} measure") for name in (evidence.measure, measure))
-        return f"its evidence is {own}; the ranked ones are each {theirs}"
+        return _other_measure(evidence.measure, measure)
     rows = Counter((e.evidence.fingerprint, len(e.evidence)) for e in entries if e.evidence is not None)
     if (evidence.fingerprint, len(evidence)) != rows.most_common(1)[0][0]:
         return "it was measured on other rows"
@@ -292,6 +298,14 @@ def _why_apart(entry: Entry, entries: list[Entry], measure: str) -> str:
             return f"it gives probability 0 to {n_unlimited} of {len(evidence)} rows"
         return f"its evidence is {_article(evidence.kind)} without a lower limit, so it is sure of nothing"
     return ""
+
+
+def _other_measure(own: Any, ranked: Any) -> str:
+    """Why an evidence on another measure stands apart: by the words, or by a column that is read differently."""
+    if str(own) == str(ranked):
+        return f"{own.unlike(ranked)}: its evidence and that of the ranked ones are in different units"
+    mine, theirs = (_MEASURES.get(name, f"on the {name} measure") for name in (own, ranked))
+    return f"its evidence is {mine}; the ranked ones are each {theirs}"
 
 
 def _article(kind: str) -> str:
@@ -314,4 +328,6 @@ def _placed(entry: Entry, rank: int, best: Entry) -> Entry:
     if placed.interval[1] < 0:
         return replace(placed, standing="behind")
     margin = NormalDist().inv_cdf(0.5 + LEVEL / 2) * difference.stderr
-    return replace(placed, standing="tied" if entry.lower - best.lower + margin >= 0 else "open")
+    # The margin has the Monte Carlo errors in it, so the limits are taken without.
+    gap = float(entry.evidence.lower.mean() - best.evidence.lower.mean())  # type: ignore[union-attr]
+    return replace(placed, standing="tied" if gap + margin >= 0 else "open")

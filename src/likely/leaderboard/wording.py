@@ -12,7 +12,8 @@ STANDINGS = {"best": "", "behind": "", "tied": "~", "open": "?", "apart": ""}
 
 LEGEND = (
     "= exact   ≥ lower bound   ≈ estimate between two limits   ± standard error (rows, Monte Carlo)",
-    f"Ranked by what each is sure of (at least). [ ] {LEVEL:.0%} interval of the paired difference.",
+    f"Ranked by what each is sure of (at least, Monte Carlo at {LEVEL:.0%}). "
+    f"[ ] {LEVEL:.0%} interval of the paired difference.",
     "~ not separated from the best   ? a bound leaves open which is better",
 )
 

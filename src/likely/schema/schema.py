@@ -28,6 +28,7 @@ from likely.schema.column import (
     numeric_kind,
     series_cells,
 )
+from likely.schema.measure import Measure
 
 __all__ = ["KINDS", "Column", "Kind", "Schema", "SchemaError", "as_array", "as_frame", "blocks"]
 
@@ -81,10 +82,9 @@ class Schema:
         return len(self.columns)
 
     @property
-    def measure(self) -> str:
-        """Base measure of a density on these columns: "counting", "lebesgue" or "mixed"."""
-        real = [kind == "real" for kind in self.kinds]
-        return "lebesgue" if all(real) else "mixed" if any(real) else "counting"
+    def measure(self) -> Measure:
+        """Base measure of a density on these columns: "counting", "lebesgue" or "mixed", and which are densities."""
+        return Measure.of(self.names, [kind == "real" for kind in self.kinds])
 
     @classmethod
     def binary(cls, n_columns: int, image_shape: tuple[int, ...] | None = None) -> Schema:

@@ -1,8 +1,9 @@
 """Files that hold arrays and a description, cannot run code, and are either whole or not there.
 
 One safetensors file. Its header's `__metadata__` has two strings: `likely`, a JSON description with the shape, type and
-checksum of every array, and `checksum`, that of the description itself; so any flipped bit is found. Writing goes
-beside the target, is fsynced, renamed over it, and the folder is fsynced.
+checksum of every array, and `checksum`, that of the description itself; so any flipped bit is found. The same arrays
+and description are the same bytes. Writing goes beside the target, is fsynced, renamed over it, and the folder is
+fsynced.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ class FileError(ValueError):
     """A file that is not what it should be: truncated, altered, foreign, or of another version."""
 
 
-def write_atomically(path: str | os.PathLike, data: bytes) -> None:
-    """Put `data` at `path` so that after a crash there is the old file or the new one, never a mixture."""
+def write_atomically(path: str | os.PathLike, *parts: bytes | memoryview) -> None:
+    """Put `parts`, one after the other, at `path`: after a crash there is the old file or the new, never a mixture."""
     target = Path(path)
     if not target.parent.is_dir():
         raise FileError(f"cannot write {target}: the folder {target.parent} does not exist.")
     handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(beside, 0o666 & ~_umask())  # mkstemp makes files that only their owner can read
@@ -60,9 +61,11 @@ def write_arrays(path: str | os.PathLike, arrays: Mapping[str, np.ndarray], meta
     described = {name: _describe(array) for name, array in arrays.items()}
     text = json.dumps({"format": FORMAT, "meta": meta, "arrays": described}, sort_keys=True, allow_nan=True)
     data = save(arrays, metadata={"likely": text, "checksum": _checksum(text.encode())})
-    if struct.unpack("<Q", data[:8])[0] > MAX_HEADER:
+    length = struct.unpack("<Q", data[:8])[0]
+    if length > MAX_HEADER:
         raise FileError(f"cannot write {path}: its description is larger than {MAX_HEADER >> 20} MB.")
-    write_atomically(path, data)
+    head = _in_order(data[8 : 8 + length])
+    write_atomically(path, struct.pack("<Q", len(head)), head, memoryview(data)[8 + length :])
 
 
 def read_arrays(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -154,6 +157,12 @@ def _check_entry(path: Path, name: str, entry: Any, room: int) -> int:
     if not sound:
         raise FileError(f"{path} is damaged or truncated: array {name!r} does not fit in the file.")
     return int(end)
+
+
+def _in_order(header: bytes) -> bytes:
+    """The same header with its names in order, which safetensors leaves to a hash that differs from run to run."""
+    text = json.dumps(json.loads(header), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    return text + b" " * (-len(text) % 8)  # The arrays after it stay aligned to eight bytes.
 
 
 def _describe(array: np.ndarray) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.contract.evidence_checks import check_limits_hold
 from tests.models.energy.calibration_checks import check_coverage, load_experiment
 
 EXPERIMENT = load_experiment()
@@ -23,6 +24,14 @@ def test_ends_are_low_and_high_on_average(trial):
     for end, sign in ((trial.low, -1), (trial.high, 1)):
         assert sign * end.mean() > -5 * end.std() / np.sqrt(len(end))
     assert (trial.high >= trial.low).all()
+
+
+def test_limits_that_are_shown_hold_the_truth_and_raw_ones_do_not(trial):
+    """-log Z of the machines as the evidence of so many rows: log p of a row is a constant away from it."""
+    evidence = EXPERIMENT.as_evidence(trial)
+    check_limits_hold(evidence, np.zeros(len(evidence)))
+    assert EXPERIMENT.shown(trial, None) < 0.5
+    assert EXPERIMENT.shown(trial, 0.95) > 0.9
 
 
 def test_intervals_that_are_sure_of_too_much_are_caught(trial):

@@ -6,6 +6,7 @@ import pytest
 from scipy.stats import norm
 
 import likely
+from likely.models.prediction.joint import minus
 from tests.models.prediction import joint_checks
 from tests.models.prediction.joint_checks import bits, check_bayes, check_gaussian, gaussian_conditional, holes, reals
 
@@ -110,3 +111,15 @@ def test_the_target_may_not_be_a_column_of_the_rows():
     frame = pl.DataFrame({"y": [0.0, 1.0, 2.5] * 4, "b": [1, 0, 1] * 4})
     with pytest.raises(likely.SchemaError, match="'y', as the target is: rename it"):
         likely.JointPredictor().fit(frame, [0, 1, 1] * 4)
+
+
+def test_replicates_of_unlike_numbers_still_carry_an_error():
+    rng = np.random.default_rng(0)
+    both = likely.Evidence.estimate([-3.0, -4.0], -9.0, 0.0, rng.normal([[-3.0], [-4.0]], 0.1, (2, 8)), method="a")
+    rows = likely.Evidence.estimate([-1.0, -2.0], -9.0, 0.0, rng.normal([[-1.0], [-2.0]], 0.1, (2, 4)), method="b")
+    exact = likely.Evidence.exact([-1.0, -2.0], method="c")
+    for one, other in ((both, rows), (both, exact), (exact, rows)):
+        found = minus(one, other, "d")
+        assert found.kind == "estimate"
+        assert (found.stderr > 0).all()
+    assert minus(exact, exact, "d").kind == "exact"

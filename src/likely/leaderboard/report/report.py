@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from html import escape
+from typing import Any
 
 from likely.datasets import CONVENTION
 from likely.leaderboard.board import Entry, Leaderboard
@@ -138,8 +139,15 @@ def _groups(board: Leaderboard) -> list[tuple[str, list[Entry]]]:
     apart = [e for e in board.apart if e.kind != "unavailable" and e.lower > float("-inf")]
     for measure in dict.fromkeys(e.evidence.measure for e in apart if e.evidence is not None):
         same = [e for e in apart if e.evidence is not None and e.evidence.measure == measure]
-        groups.append((f"apart ({measure} measure): mean {_quantity(board)}, nats per row", same))
+        groups.append((f"apart ({_in_words(measure)}): mean {_quantity(board)}, nats per row", same))
     return groups
+
+
+def _in_words(measure: Any) -> str:
+    """A measure, with the columns that are densities where its word leaves them open."""
+    names = measure.densities or ()
+    which = f", density of {', '.join(names[:3])}{', ...' if len(names) > 3 else ''}" if measure == "mixed" else ""
+    return f"{measure} measure{which if names else ''}"
 
 
 def _evidence(board: Leaderboard, colours: dict[str, str]) -> str:
@@ -147,8 +155,8 @@ def _evidence(board: Leaderboard, colours: dict[str, str]) -> str:
     return section(
         "Evidence",
         "Mean log-likelihood of the test rows; further right is better. Circle: exact. Diamond: a lower bound, the "
-        "truth lies to its right. Square: an estimate, its limits the broad band. Thin line: 95% interval over rows "
-        "and Monte Carlo.",
+        "truth lies to its right. Square: an estimate, its limits the broad band, widened by their Monte Carlo error. "
+        "Thin line: 95% interval over rows and Monte Carlo.",
         panels,
     )
 

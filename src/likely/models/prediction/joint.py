@@ -200,11 +200,28 @@ def minus(both: Evidence, rows: Evidence, method: str) -> Evidence:
     values = both.values - rows.values
     if both.kind == rows.kind == "exact":
         return Evidence.exact(values, method=method)
-    replicates = None
-    if both.replicates is not None and rows.replicates is not None and both.replicates.shape == rows.replicates.shape:
-        replicates = both.replicates - rows.replicates  # the same noise is behind both
     limits = both.lower - rows.upper, both.upper - rows.lower
-    return Evidence.estimate(values, *limits, replicates, method=f"{method}, {both.method}")
+    return Evidence.estimate(values, *limits, _replicates(both, rows), method=f"{method}, {both.method}")
+
+
+def _replicates(both: Evidence, rows: Evidence) -> np.ndarray | None:
+    """Replicates of the difference: paired where the same noise is behind both, else of the one that has any.
+
+    Of two unlike numbers of replicates, groups are averaged until they are as many: each average is as good a version.
+    """
+    given = [one for one in (both.replicates, rows.replicates) if one is not None]
+    if not given:
+        return None
+    n_groups = min(one.shape[1] for one in given)
+    first, second = (_grouped(evidence, n_groups) for evidence in (both, rows))
+    return first - second
+
+
+def _grouped(evidence: Evidence, n_groups: int) -> np.ndarray:
+    if evidence.replicates is None:
+        return np.repeat(evidence.values[:, None], n_groups, axis=1)
+    parts = np.array_split(evidence.replicates, n_groups, axis=1)
+    return np.stack([part.mean(axis=1) for part in parts], axis=1)
 
 
 def joined(X: Any, targets: np.ndarray, columns: tuple[Column, ...]) -> Any:

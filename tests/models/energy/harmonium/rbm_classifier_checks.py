@@ -36,7 +36,7 @@ def stand_in(seed: int, sampled: bool) -> SimpleNamespace:
     params = brute_force.machine(COLUMNS, 3, seed, scale=1.5)
     answers = Sampled(params, COLUMNS, Settings(8, 10, 10)) if sampled else Exact(params, COLUMNS, "hidden")
     return SimpleNamespace(
-        params_=params, columns_=COLUMNS, _answers=lambda: answers, _key=lambda _: jax.random.key(seed)
+        params_=params, columns_=COLUMNS, _answers=lambda: answers, _key=lambda *_: jax.random.key(seed)
     )
 
 

@@ -70,7 +70,7 @@ def level_gradient(params, rows, chains, copies=(2, 1)):
 def level(below, above, seed):
     rng = np.random.default_rng(seed)
     arrays = (rng.normal(size=shape) for shape in ((below, above), below, above))
-    return RBMParams(*(jnp.asarray(0.7 * a) for a in arrays), jnp.zeros((4, above), bool))
+    return RBMParams(*(jnp.asarray(0.7 * a) for a in arrays), jnp.zeros((50, above), bool))
 
 
 @pytest.mark.parametrize("copies", [(2, 1), (1, 2)])

@@ -1,5 +1,8 @@
 """n-grams against the textbook, enumeration, and themselves in little memory."""
 
+import os
+import subprocess
+import sys
 import tracemalloc
 from collections import Counter
 
@@ -14,6 +17,7 @@ from likely.models.language.ngram.ngram import SMOOTHINGS, NGram
 from likely.models.language.ngram.smoothing import estimate
 from likely.models.language.ngram.tables import next_probabilities
 from likely.storage.files import read_arrays, write_arrays
+from tests.conftest import environment_of
 from tests.models.language.ngram.ngram_checks import (
     check_gaps,
     check_sums,
@@ -250,3 +254,17 @@ def test_a_file_that_would_lead_searches_astray_is_refused(name, change, tmp_pat
     write_arrays(path, arrays, meta)  # its checksums are right
     with pytest.raises(likely.FileError, match="does not describe a model"):
         likely.load(path)
+
+
+def test_a_file_has_the_same_bytes_whatever_the_hash_seed(tmp_path):
+    """Two processes with hash seeds of their own learn and save one text; several times, as orders of chance agree."""
+    program = (
+        "import sys, likely\n"
+        "model = likely.NGram(3, random_state=0).fit(['the dog ran', 'a cat ran away', 'the bird sang'])\n"
+        "for number in range(8):\n"
+        "    model.save(f'{sys.argv[1]}.{number}')\n"
+    )
+    for seed in "01":
+        command = [sys.executable, "-W", "error", "-c", program, os.fspath(tmp_path / seed)]
+        subprocess.run(command, env={**environment_of(1), "PYTHONHASHSEED": seed}, check=True)
+    assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 1

@@ -1,11 +1,14 @@
 """Scores of disentanglement on codes whose answer is known, and on the shapes with known factors."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 import likely
 from likely import beta_vae_score, mutual_information_gap
 from likely.datasets.named.shapes import FACTORS, LEVELS, draw
+from likely.models.latent.diagnosis.disentanglement import Score
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +51,64 @@ def test_pairs_that_share_nothing_would_be_caught(factors, global_random_seed, m
 
     monkeypatch.setattr(disentanglement, "_difference", unrelated)
     assert beta_vae_score(factors.astype(float), factors, random_state=global_random_seed) < 0.4
+
+
+def drawn(random, n):
+    """Codes that share two factors, with noise."""
+    factors = random.randint(4, size=(n, 2))
+    return factors @ [[1.0, -0.5], [0.5, 1.0]] + 0.5 * random.normal(size=(n, 2)), factors
+
+
+def check_gap_over_draws(gap, seed, n_times=100):
+    """The spread over draws of the rows is the stated error; less its stated bias the mean is that of many rows.
+
+    A deviation from 100 values has a relative error of 7%: five of those, and a tenth for the delta method's first
+    order at 1000 rows. Half of the bias may be of second order.
+    """
+    random = np.random.RandomState(seed)
+    many = gap(*drawn(random, 100_000))
+    found = [gap(*drawn(random, 1000)) for _ in range(n_times)]
+    spread, stated = np.std(found, ddof=1), np.mean([one.stderr for one in found])
+    assert 1 / 1.45 < stated / spread < 1.45
+    bias = np.mean([one.bias for one in found])
+    error = np.hypot(spread / np.sqrt(n_times), many.stderr)
+    assert abs(np.mean(found) - many - bias) < 5 * error + abs(bias) / 2
+
+
+def test_error_and_bias_of_the_gap_are_those_over_draws(global_random_seed):
+    check_gap_over_draws(mutual_information_gap, global_random_seed)
+
+
+def test_wrong_errors_of_the_gap_are_caught(global_random_seed):
+    """Planted bugs: an error of twice the size, and a gap with a bias that it does not state."""
+
+    def too_large(codes, factors):
+        right = mutual_information_gap(codes, factors)
+        return Score(right, stderr=2 * right.stderr, bias=right.bias, method="")
+
+    def biased(codes, factors):
+        right = mutual_information_gap(codes, factors)
+        return Score(right + 20 / len(codes), stderr=right.stderr, bias=right.bias, method="")
+
+    for wrong in (too_large, biased):
+        with pytest.raises(AssertionError):
+            check_gap_over_draws(wrong, global_random_seed)
+
+
+def test_error_of_the_classifiers_score_is_its_spread_over_seeds(global_random_seed):
+    codes, factors = drawn(np.random.RandomState(global_random_seed), 1000)
+    found = [beta_vae_score(codes, factors, n_points=400, n_pairs=4, random_state=seed) for seed in range(60)]
+    # Five relative errors of a deviation from 60 values, and a fifth for what the classifiers' own halves add.
+    assert 1 / 1.65 < np.mean([one.stderr for one in found]) / np.std(found, ddof=1) < 1.65
+    assert str(found[0]).startswith(f"{float(found[0]):.3f} ± {found[0].stderr:.3f} (estimate, 200 points of 4 pairs")
+    again = pickle.loads(pickle.dumps(found[0]))
+    assert (again, again.stderr, again.method) == (found[0], found[0].stderr, found[0].method)
+
+
+def test_scores_from_too_little_give_a_warning():
+    codes, factors = drawn(np.random.RandomState(0), 500)
+    with pytest.warns(likely.EvidenceWarning, match=r"raise `n_points` from 12 to about"):
+        beta_vae_score(codes, factors, n_points=12, n_pairs=1, random_state=0)
 
 
 @pytest.mark.parametrize(("codes", "text"), [(np.ones((3, 1)), "two codes"), (np.ones((4, 2)), "same rows")])

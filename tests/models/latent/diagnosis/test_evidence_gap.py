@@ -1,5 +1,7 @@
 """Annealed evidence of decoders, both ways, and the split of the bound's gap, against linear Gaussian decoders."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,8 +9,20 @@ import pytest
 
 import likely
 from likely.models.latent.diagnosis.annealed_latents import Effort, anneal, anneal_back, summed
-from likely.models.latent.diagnosis.evidence_gap import annealed_evidence, bidirectional_gap, evidence_gap
-from tests.models.latent.diagnosis.evidence_gap_checks import EFFORT, check_annealed_is_exact, spoiled_case
+from likely.models.latent.diagnosis.evidence_gap import (
+    _warn_if_lost,
+    annealed_evidence,
+    bidirectional_gap,
+    evidence_gap,
+)
+from tests.models.latent.diagnosis.evidence_gap_checks import (
+    EFFORT,
+    GAP_EFFORT,
+    check_annealed_is_exact,
+    check_errors_of_gaps,
+    gaps_over_seeds,
+    spoiled_case,
+)
 from tests.models.latent.variational.vae_oracles import factor_log_prob, factor_rows, fitted, linear_case, linear_module
 
 
@@ -89,6 +103,56 @@ def test_the_gap_of_a_diagonal_posterior_is_split_as_it_must_be(global_random_se
     assert "approximation" in repr(gap)
 
 
+@pytest.mark.usefixtures("x64")
+def test_errors_of_a_gap_are_its_spread_over_seeds(global_random_seed):
+    module, rows, _ = spoiled_case(global_random_seed, n=8)
+    found = gaps_over_seeds(evidence_gap, fitted(global_random_seed, rows, module), rows)
+    check_errors_of_gaps(found)
+    gap = found[0]
+    assert {len(error) for error in gap.stderr.values()} == {8}
+    for name in ("elbo", "best"):  # the mean of the pairs is the bound
+        np.testing.assert_allclose(getattr(gap, f"{name}_replicates").mean(axis=1), getattr(gap, name))
+    assert repr(gap).count(" ± ") == 3
+    assert "estimated by annealing from the posterior" in repr(gap)
+    assert "\n" not in repr(gap)
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_bound_of_a_known_q_lies_within_its_error(global_random_seed):
+    """Of q = N(0, I): E log N(x; W z + b, Ψ) is log N(x; b, Ψ) - ½ tr WᵀΨ⁻¹W."""
+    random = np.random.RandomState(global_random_seed)
+    loadings, offset, noise = random.normal(size=(6, 2)), random.normal(size=6), np.full(6, 0.5)
+    module = linear_module(np.zeros((4, 6)), np.zeros(4), loadings, offset, noise)
+    rows = factor_rows(global_random_seed, loadings, offset, noise, 16)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", likely.EvidenceWarning)  # five steps leave next to nothing to tell apart
+        gap = evidence_gap(fitted(global_random_seed, rows, module), rows, **{**GAP_EFFORT, "n_samples": 512})
+    exact = factor_log_prob(rows, 0 * loadings, offset, noise) - 0.5 * (loadings**2 / noise[:, None]).sum()
+    assert abs((gap.elbo - exact).mean()) < 5 * gap.mean_stderr["elbo"]
+    assert (np.abs(gap.elbo - exact) < 6 * gap.stderr["elbo"]).all()
+
+
+@pytest.mark.usefixtures("x64")
+def test_gaps_that_are_lost_in_their_errors_give_a_warning(global_random_seed):
+    module, rows, _ = spoiled_case(global_random_seed, n=2)
+    model = fitted(global_random_seed, rows, module)
+    with pytest.warns(likely.EvidenceWarning, match="raise `n_samples` from 4 to about"):
+        _warn_if_lost("amortisation", 0.05, 0.3, "n_samples", 4)
+    with pytest.raises(ValueError, match="`n_samples` must be at least 4, got 2"):
+        evidence_gap(model, rows, n_samples=2)
+
+
+@pytest.mark.filterwarnings("ignore::likely.EvidenceWarning")  # seven temperatures are few
+def test_a_budget_buys_temperatures(plain):
+    rows, few = np.eye(4, 3), {"n_chains": 4, "n_leapfrog": 2}
+    same = annealed_evidence(plain, rows, n_temperatures=7, **few)
+    np.testing.assert_array_equal(annealed_evidence(plain, rows, budget=7, **few).values, same.values)
+    assert "7 temperatures" in evidence_gap(plain, rows, budget=7, n_refine=1, **few).method
+    assert "7 temperatures" in bidirectional_gap(plain, 4, budget=7, **few).method
+    with pytest.raises(ValueError, match="`budget` must be a positive whole number"):
+        annealed_evidence(plain, rows, budget=-1)
+
+
 @pytest.fixture(scope="module")
 def plain():
     rows = np.random.default_rng(0).normal(size=(60, 1)) @ np.ones((1, 3)) + np.random.default_rng(1).normal(
@@ -100,7 +164,11 @@ def plain():
 def test_own_rows_tell_how_tight_annealing_is(plain):
     gap = bidirectional_gap(plain, 30, n_temperatures=60, n_chains=16, n_leapfrog=5)
     assert -5 * gap.stderr < gap.mean < 0.5
-    assert "own rows" in repr(gap)
+    assert "own rows, estimated by annealing from the prior" in repr(gap)
+    over_rows = (gap.upper - gap.lower).std(ddof=1) / np.sqrt(30)
+    np.testing.assert_allclose(gap.stderr, np.hypot(over_rows, gap.monte_carlo_stderr))
+    # The chains' noise is the same for all rows: their part of the error does not fall with the number of rows.
+    assert gap.monte_carlo_stderr > 0
 
 
 @pytest.mark.parametrize(

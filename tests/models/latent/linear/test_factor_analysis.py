@@ -10,6 +10,7 @@ from sklearn.decomposition import FactorAnalysis as PeerFactorAnalysis
 
 import likely
 from likely import FactorAnalysis, SchemaError
+from tests.models.latent.linear.linear_precision_checks import check_rounding, nearly_dependent
 
 
 def table(seed: int, n: int = 400, holes: float = 0.0) -> np.ndarray:
@@ -141,3 +142,10 @@ def test_reads_binary_and_count_columns_as_numbers_and_refuses_categories():
 def test_more_components_than_columns_is_refused_before_any_work():
     with pytest.raises(ValueError, match=r"`n_components` must be at most n_columns \(7\), got 8: lower it."):
         FactorAnalysis(8).fit(table(0))
+
+
+@pytest.mark.parametrize("noise", [1e-3, 1e-6, 1e-9])
+def test_evidence_of_nearly_dependent_columns_is_off_by_no_more_than_it_says(noise, global_random_seed):
+    rows = nearly_dependent(global_random_seed, noise)
+    for kind, more in ((FactorAnalysis, {"tol": 1e-6, "max_iter": 2000}), (likely.ProbabilisticPCA, {})):
+        check_rounding(kind(1, min_noise=noise / 10, random_state=0, **more).fit(rows), rows)

@@ -1,5 +1,9 @@
 """Mixture against SciPy, brute-force conditioning, scikit-learn, and the promises of EM."""
 
+import os
+import subprocess
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +20,7 @@ from likely.models.latent.mixture import components
 from likely.models.latent.mixture import em as mixture_em
 from likely.models.latent.mixture.components import Layout
 from likely.models.latent.mixture.em import Prior, blocks_of, prior_of, seeded
+from tests.conftest import ROOT, environment_of
 from tests.models.latent.mixture import mixture_oracle
 
 COVARIANCES = ["full", "tied", "diagonal", "spherical"]
@@ -180,3 +185,14 @@ def test_component_weights_and_history(global_random_seed):
 def test_more_components_than_rows_is_an_error_that_says_so():
     with pytest.raises(ValueError, match=r"`n_components` must be at most n_samples \(3\), got 10: lower it"):
         likely.Mixture(10).fit(np.eye(3))
+
+
+def sums_on_cores(n_cores: int, kind: str = "right") -> str:
+    """Bits of the sums of an EM step on so many cores, by the compiler that users have."""
+    environment = {name: value for name, value in environment_of(1).items() if name != "XLA_FLAGS"}
+    command = [sys.executable, "-W", "error", "-m", "tests.models.latent.mixture.run_alone", str(n_cores), kind]
+    return subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
+
+
+def test_bits_do_not_depend_on_the_number_of_cores():
+    assert sums_on_cores(1) == sums_on_cores(len(os.sched_getaffinity(0)))

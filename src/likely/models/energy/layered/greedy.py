@@ -3,7 +3,8 @@
 Hinton, Osindero and Teh (2006). For a deep Boltzmann machine an RBM learns with two copies of the layer that will later
 have a second neighbour in place of the copy (Salakhutdinov and Hinton, 2009): the energy of copies is
 -Σ_a Σ_b T(x_a)ᵀW h_b - b·Σ_a T(x_a) - c·Σ_b h_b, the copies of the data are equal, and those of the chains are drawn
-apart. Cost of an epoch: that of an RBM, and a pass of the rows up to the layer.
+apart. Unobserved cells are drawn given the others wherever their row is used. Cost of an epoch: that of an RBM, and a
+pass of the rows up to the layer.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ from likely.objectives.contrastive import (
 from likely.runtime import float_dtype, sum_blocks
 from likely.training import Batch, TrainingConfig
 
-# Steps up and down of the mean field that fills unobserved cells, a contraction whose change is small after a few.
-_FILLING_STEPS = 10
+# Steps up and down of the mean field that fills unobserved cells, a contraction whose change is small after a few; and
+# sweeps of the clamped chain that goes on from there where they are drawn, which bring in the dependence it lacks.
+_FILLING_STEPS, _FILLING_SWEEPS = 10, 3
 
 
 class Encoder(eqx.Module):
@@ -77,6 +79,32 @@ def fill(
     return lax.fori_loop(0, _FILLING_STEPS, step, expected(half))
 
 
+def draw_holes(
+    key: Key[Array, ""],
+    encoder: Encoder,
+    x: Float[Array, "n d"],
+    observed: Bool[Array, "n d"] | None,
+    columns: Columns,
+) -> Float[Array, "n D"]:
+    """T(x), unobserved cells drawn by a short clamped chain between x and h1 that starts at the mean field.
+
+    Learning needs draws: at their means, unobserved cells have no part in how columns go together, and a machine that
+    learns from a half-erased table would learn its marginals and no more.
+    """
+    start = fill(encoder, x, observed, columns)
+    if observed is None:
+        return start
+    seen = observed
+
+    def sweep(key: Array, statistics: Array) -> Array:
+        up, down = jax.random.split(key)
+        hidden = jax.random.bernoulli(up, jax.nn.sigmoid(statistics @ encoder.weights[0] + encoder.biases[0][None]))
+        natural = hidden.astype(x.dtype) @ encoder.visible_weights.T + encoder.visible_bias[None]
+        return columns.statistics(jnp.where(seen, x, columns.sample(down, natural)))
+
+    return run_chains(key, sweep, start, _FILLING_SWEEPS)
+
+
 def draw_codes(key: Key[Array, ""], encoder: Encoder, statistics: Float[Array, "n D"]) -> Float[Array, "n k"]:
     """States of the highest layer, drawn layer by layer."""
     state = statistics
@@ -112,13 +140,14 @@ def level_contrast(
     ----------
     encoder : the frozen layers below, None for the lowest level.
     columns, level_columns : of the rows, and of the level's visible units.
-    copies : of the visible and of the hidden layer.
+    copies : of the visible and of the hidden layer; of the visible one more than 1 for complete rows alone, see `DBM`.
     """
     machine = lax.stop_gradient(to_natural(params, level_columns))
     code, move, end = jax.random.split(key, 3)
     x, observed = jnp.asarray(batch.x), None if batch.observed is None else jnp.asarray(batch.observed)
     below = encoder if encoder is not None else as_encoder(machine, copies)
-    statistics = fill(below, x, observed, columns)
+    # Under a number of its own, so that a table without holes draws what it drew when none could have any.
+    statistics = draw_holes(jax.random.fold_in(key, 3), below, x, observed, columns)
     visible = copies[0] * (statistics if encoder is None else draw_codes(code, encoder, statistics))
     hidden = state.chains
     if n_gibbs_steps > 1:

@@ -49,7 +49,8 @@ class Hopfield(PairwiseModel):
     Notes
     -----
     `store`, `recall` and `energy` speak of ±1. `fit` takes rows of 0 and 1 like every model, and so do `evidence`,
-    `sample`, `condition` and `denoise` after it; after `store` they take and give ±1.
+    `sample`, `condition` and `denoise` after it; after `store` they take and give ±1. The dense memory keeps unknown
+    cells of a stored pattern unknown, and fills those of rows that it is fitted to by draws from the other rows.
 
     Examples
     --------
@@ -83,6 +84,9 @@ class Hopfield(PairwiseModel):
             self.fit((rows + 1) / 2)
         finally:
             self.schema = given
+        if self.memory == "dense":
+            # What is stored is kept as it was given; it is `fit` that learns a distribution, and completes rows.
+            self.params_ = DenseParams(jnp.asarray(np.nan_to_num(rows), float_dtype()))
         # To the rest of the contract these are binary columns whose two values are -1 and 1.
         self.schema_ = replace(schema, columns=tuple(Column(c.name, "binary", (-1, 1)) for c in schema.columns))
         return self
@@ -128,7 +132,10 @@ class Hopfield(PairwiseModel):
         patterns = 2.0 * np.asarray(rows, np.float64) - 1
         self.n_patterns_ = len(patterns)
         if self.memory == "dense":
-            return DenseParams(jnp.asarray(np.nan_to_num(patterns), float_dtype()))
+            if np.isnan(patterns).any():
+                rng = np.random.default_rng(self.seed_)
+                patterns = associative_memory.completed(rng, patterns, float(self.beta))
+            return DenseParams(jnp.asarray(patterns, float_dtype()))
         rule = associative_memory.hebb if self.rule == "hebb" else associative_memory.pseudo_inverse
         some = rows[:_MOST_CHAINS]
         # NumPy's generator is used, since JAX's would compile for every number of patterns.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from likely.columns import Columns, Scaling
-from likely.contract.evidence import fingerprint
+from likely.contract.fingerprint import Fingerprint
 from likely.contract.settings import seed_of
 from likely.models.energy.normaliser.annealed import Answered
 from likely.schema import Schema
@@ -26,5 +26,5 @@ class PairwiseModel(Answered):
         self.columns_, self.n_features_in_ = Columns.of(self.schema_), n_visible
         nothing = np.zeros((1, n_visible))
         self.scaling_ = Scaling.fit(nothing, self.columns_, self._scaling)
-        self.seed_, self.fingerprint_ = seed_of(self.random_state), fingerprint(nothing)
+        self.seed_, self.fingerprint_ = seed_of(self.random_state), str(Fingerprint.of(nothing))
         self.history_ = {}

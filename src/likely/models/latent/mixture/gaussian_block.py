@@ -68,12 +68,12 @@ def moments(
     if observed is None:
         centred = x[:, None, :] - block.means[None]
         weighted = responsibilities[:, :, None] * centred
-        return Moments(weighted.sum(0), jnp.einsum("nki,nkj->kij", weighted, centred))
+        return Moments(_summed(responsibilities, centred), jnp.einsum("nki,nkj->kij", weighted, centred))
     cells, spread = expected_cells(block.after(responsibilities), x, observed)
     centred = cells - block.means[None]
     weighted = responsibilities[:, :, None] * centred
     second = jnp.einsum("nki,nkj->kij", weighted, centred) + jnp.einsum("nk,nkij->kij", responsibilities, spread)
-    return Moments(weighted.sum(0), second)
+    return Moments(_summed(responsibilities, centred), second)
 
 
 def update(block: GaussianBlock, sums: Moments, counts: Float[Array, " k"], ridge: float | Array) -> GaussianBlock:
@@ -105,6 +105,13 @@ def sample_given(
     free = mean + scale_tril @ jax.random.normal(key, mean.shape, mean.dtype)
     gain, _ = _gain(scale_tril, observed)
     return jnp.where(observed, x, free + gain @ jnp.where(observed, x - free, 0))
+
+
+def _summed(responsibilities: Array, centred: Array) -> Array:
+    """Σ_n of responsibilities (n, k) times rows (n, k, r)."""
+    # As a matrix product. A plain sum over rows is shared out over the processor's cores as a loop, and in an order
+    # that depends on their number: with 50 columns that moved a row's evidence by 5e-3 nats after 20 iterations.
+    return jnp.einsum("nk,nki->ki", responsibilities, centred)
 
 
 def _complete_log_density(mean: Array, scale_tril: Array, x: Array) -> Array:

@@ -44,6 +44,7 @@ class DBM(LayeredModel):
     layers : sizes of the hidden layers, from below.
     pretraining : True learns the layers one by one as RBMs with doubled weights, then all together; "lowest" learns the
         lowest as a plain RBM and starts the others near zero, where the machine is that RBM; False starts near zero.
+        From rows with unobserved cells True does what "lowest" does.
     centring : measure units from their means in the gradient; with it, learning works without pretraining.
     n_mean_field : steps of mean field for each batch.
     n_gibbs_steps, n_chains : sweeps of the persistent chains an update, and how many there are. They are kept with the
@@ -93,7 +94,7 @@ class DBM(LayeredModel):
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> LayeredParams:
         check_layers(self.layers)
-        columns, mode = self.columns_, self._mode()
+        columns, mode = self.columns_, self._mode(holes=bool(np.isnan(rows).any()))
         init_key, pre_key, train_key = jax.random.split(key, 3)
         n_levels = {"doubled": len(self.layers), "lowest": 1, "none": 0}[mode]
         stages = Stages(run, n_levels + 1)
@@ -143,10 +144,12 @@ class DBM(LayeredModel):
         chains = tuple(c.astype(bool) for c in result.state.chains)
         return eqx.tree_at(lambda p: p.chains, to_natural(result.module, columns), chains)
 
-    def _mode(self) -> str:
+    def _mode(self, holes: bool) -> str:
         if len(self.layers) == 1 or self.pretraining is False:
             return "none"
-        return "lowest" if self.pretraining == "lowest" else "doubled"
+        # A machine with two copies of x also learns that they are equal. Where half of a row binds its hidden units,
+        # these are free to do just that: its weights grow without end, and the machine is worse than none.
+        return "lowest" if self.pretraining == "lowest" or holes else "doubled"
 
     # --------------------------------------------------------------------- evidence
     def _answers(self) -> Exact | Sampled:

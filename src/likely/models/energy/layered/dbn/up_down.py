@@ -21,7 +21,7 @@ from likely.columns import Columns
 from likely.models.energy.harmonium.learning import keep_scales, to_learning, to_natural
 from likely.models.energy.harmonium.machine import free_energy, gibbs_hidden, gibbs_visible, visible_natural
 from likely.models.energy.layered.dbn.network import DBNParams, log_bernoulli, natural_below
-from likely.models.energy.layered.greedy import bits, fill
+from likely.models.energy.layered.greedy import bits, draw_holes
 from likely.montecarlo import run_chains
 from likely.objectives.contrastive import shares
 from likely.training import Batch
@@ -61,7 +61,9 @@ def up_down(
     x, observed = jnp.asarray(batch.x), None if batch.observed is None else jnp.asarray(batch.observed)
     share, units = shares(batch), bits(network.sizes[-1])
 
-    states = _upwards(wake, fixed, fill(fixed.encoder, x, observed, columns))
+    # Under a number of its own, as in `greedy.level_contrast`.
+    statistics = draw_holes(jax.random.fold_in(key, 4), fixed.encoder, x, observed, columns)
+    states = _upwards(wake, fixed, statistics)
     down = columns.log_density(x, observed, natural_below(network, 0, states[1]))
     for level, (below, above) in enumerate(pairwise(states[1:]), start=1):
         down = down + log_bernoulli(below, natural_below(network, level, above))

@@ -20,10 +20,12 @@ from jaxtyping import Float
 from sklearn.utils.validation import check_is_fitted
 
 from likely.contract.conditional import ConditionalParts
-from likely.contract.evidence import Evidence, fingerprint
+from likely.contract.evidence import Evidence
 from likely.contract.labels import UNKNOWN, known_codes, read_labels
 from likely.contract.model import FitRun
+from likely.contract.predictor import pair_fingerprint
 from likely.contract.settings import Count, NonNegative, Sizes, Whole
+from likely.contract.target import Target
 from likely.models.latent.variational.network import Design, built, first_module
 from likely.models.latent.variational.semi_supervised.network import (
     LabelledParams,
@@ -96,12 +98,12 @@ class SemiSupervisedVAE(Variational):
         """Log q(y | x) of each row, typed, as `likely.Predictor.evidence` has it; `evidence` is that of x."""
         encoded, _ = self._rows(X)
         classes = np.array(self.classes_)
-        codes = known_codes(y, len(encoded), classes, whose="`y`")
+        codes, target = known_codes(y, len(encoded), classes, whose="`y`"), Target.of_classes(classes)
         return Evidence.exact(
             self.predict_log_proba(X)[np.arange(len(codes)), codes],
             method="recognition network q(y | x)",
-            measure="conditional counting (y | x)",
-            fingerprint=f"{fingerprint(np.column_stack([encoded, codes]))} y in {self.classes_}",
+            measure=target.schema.measure.conditional(target.name),
+            fingerprint=pair_fingerprint(self, encoded, target, codes[:, None]),
         )
 
     def predict(self, X: Any) -> np.ndarray:
