@@ -24,9 +24,6 @@ KNOWN: dict[tuple[str, str], str] = {
     },
     ("deviations", "Mixture, full, mixed"): FEW,
     ("deviations", "Mixture, tied, mixed"): FEW,
-    ("refusal", "unlike mixed measures"): "the measure of an evidence is one word",
-    ("refusal", "other values of equal codes"): "the fingerprint is of codes, not of values",
-    ("refusal", "a slice and its own evidence"): "the fingerprint of a slice is of the whole and of the places",
 }
 
 
