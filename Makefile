@@ -1,6 +1,7 @@
 # make compare   install, then compare every model on scikit-learn's digits: a table, and report.html
 # make test      all tests, doctests included, on two cores
 # make coverage  the same, with the share of lines and branches that ran; fails under 92% of lines
+# make audit     every answer against independent oracles, all tests with other seeds; writes docs/honesty.md; hours
 # make lint      style, format, types, direction of imports;  make format  mends the first two
 # make bench     every benchmark, or one: make bench BENCH=rbm
 # make gallery   every picture of the documentation
@@ -10,12 +11,13 @@
 
 PYTHON ?= python3
 BENCH ?=
+SEEDS ?= 0-19
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 DOCS := .venv-docs/.installed
 
 .DELETE_ON_ERROR:
-.PHONY: compare test coverage lint format bench gallery docs dist clean
+.PHONY: compare test coverage audit lint format bench gallery docs dist clean
 
 compare: $(INSTALLED)
 	$(BIN)/likely compare digits
@@ -26,6 +28,10 @@ test: $(INSTALLED)
 coverage: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --cov --cov-report=json:.cache/coverage/report.json
 	$(BIN)/python -m tests.coverage_table .cache/coverage/report.json
+
+# What the models say, with three seeds; then all tests of the project with SEEDS, of which at most 1 in 1,000 may fail.
+audit: $(INSTALLED)
+	$(BIN)/python -m tests.audit --suite $(SEEDS)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
