@@ -32,6 +32,8 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as real impor
     from likely.contract.predictor import Predictor as Predictor
     from likely.contract.sequence_model import SequenceModel as SequenceModel
     from likely.contract.sequence_predictor import SequencePredictor as SequencePredictor
+    from likely.contract.surprise.results import CellSurprise as CellSurprise
+    from likely.contract.surprise.results import Surprise as Surprise
     from likely.datasets import Corpus as Corpus
     from likely.datasets import DataError as DataError
     from likely.information.two_sample import classifier_test as classifier_test
@@ -105,6 +107,8 @@ _HOMES = {
     "Estimator": "likely.contract.estimator",
     "load": "likely.contract.estimator",
     "Conditional": "likely.contract.conditional",
+    "Surprise": "likely.contract.surprise.results",
+    "CellSurprise": "likely.contract.surprise.results",
     "Checkpoint": "likely.training",
     "TrainingError": "likely.training",
     "Corpus": "likely.datasets",

@@ -26,7 +26,7 @@ use_compilation_cache()
 
 # Each use of randomness has its own stream, so that asking for samples never changes an evidence. A stream's number is
 # its place: new ones are added at the end, or every seed would give other results.
-STREAMS = ("fit", "evidence", "sample", "condition", "transform", "denoise", "predict")
+STREAMS = ("fit", "evidence", "sample", "condition", "transform", "denoise", "predict", "surprise")
 
 Arrays = dict[str, np.ndarray]
 

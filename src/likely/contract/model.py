@@ -25,6 +25,7 @@ from likely.contract.fingerprint import Fingerprint, named_columns
 from likely.contract.mixing import DrawnRows, Sampling, warn_if_unsure
 from likely.contract.scikit_learn import DensityMixin
 from likely.contract.settings import seed_of
+from likely.contract.surprise import N_DRAWS, Surprise, surprise_of
 from likely.contract.table_estimator import TableEstimator
 from likely.runtime import float_dtype
 from likely.schema import Schema
@@ -124,6 +125,23 @@ class Model(DensityMixin, Hooks, TableEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """Mean of `score_samples`."""
         return self.evidence(X).mean
+
+    @offered("_evidence")
+    def surprise(
+        self, X: Any, *, n_draws: int = N_DRAWS, random_state: int | None = None, budget: float | None = None
+    ) -> Surprise:
+        """How odd each row is: the share of the model's own draws that are at most as likely, and which cells say so.
+
+        Draws are compared with the same cells observed as the row has, so that rows with holes are ranked fairly.
+
+        Parameters
+        ----------
+        X : (n_rows, n_columns) rows.
+        n_draws : how many draws a tail probability rests on.
+        random_state : seed of the draws; None takes the model's own.
+        budget : how much work goes into the rows' evidence, as in `evidence`; that of the draws gets as much a row.
+        """
+        return surprise_of(self, X, n_draws, random_state, budget)
 
     @offered("_sample")
     def sample(self, n: int = 1, random_state: int | None = None, *, budget: float | None = None) -> Any:

@@ -89,7 +89,7 @@ def show_conditional(rows: np.ndarray, mean: Any, std: np.ndarray, names: Sequen
     std : (n_rows, d) deviations; NaN where there is none.
     names : of the columns.
     """
-    cells = _columns_of(mean)
+    cells = columns_of(mean)
     unobserved = np.isnan(rows)
     places = np.flatnonzero(unobserved.any(axis=0))
     numbers = np.flatnonzero(unobserved.any(axis=1))
@@ -114,7 +114,23 @@ def show_conditional(rows: np.ndarray, mean: Any, std: np.ndarray, names: Sequen
     return f"{about}<table><thead><tr><th>row</th>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
 
 
-def histogram(values: np.ndarray) -> str:
+def show_surprise(surprise: Any) -> str:
+    """A surprise: how many rows, the oddest of them, and how the rows' values spread."""
+    lines = [
+        (
+            str(row),
+            f"{surprise.values[row]:.1f}",
+            f"{surprise.tail[row]:.2g} ± {surprise.stderr[row]:.1g}",
+            f"{surprise.evidence.values[row]:.2f}",
+        )
+        for row in surprise.top(_MOST_ROWS)
+    ]
+    about = f"<p><b>Surprise</b> of {len(surprise):,} rows; the oddest, of which <code>why(row)</code> names the cells"
+    shown = table(["row", "surprise, nats", "tail probability", "log p"], lines)
+    return f"{about}:</p>{shown}{histogram(surprise.values, 'surprise of the rows')}"
+
+
+def histogram(values: np.ndarray, of: str = "log p of the rows") -> str:
     """How values spread, as an SVG; empty where there is no spread to show."""
     finite = values[np.isfinite(values)]
     if len(finite) < 2 or finite.min() == finite.max():
@@ -129,7 +145,7 @@ def histogram(values: np.ndarray) -> str:
     label = 'font-size="10" fill="currentColor"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT + 14}" role="img" '
-        f'aria-label="log p of the rows"><g fill="#0072b2">{bars}</g>'
+        f'aria-label="{of}"><g fill="#0072b2">{bars}</g>'
         f'<text x="0" y="{_HEIGHT + 12}" {label}>{edges[0]:.4g}</text>'
         f'<text x="{_WIDTH}" y="{_HEIGHT + 12}" text-anchor="end" {label}>{edges[-1]:.4g}</text></svg>'
     )
@@ -202,7 +218,7 @@ def _evidence_of(estimator: Any) -> str:
     return "of y given each row" if hasattr(estimator, "target_") else "of each row"
 
 
-def _columns_of(completed: Any) -> list[Any]:
+def columns_of(completed: Any) -> list[Any]:
     """The cells of each column of an array or a data frame."""
     if isinstance(completed, np.ndarray):
         return list(completed.T)

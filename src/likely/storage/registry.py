@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 # What a model may offer besides fit, evidence and save: the public methods by the hook that a model writes.
 HOOKS = {
-    "_evidence": ("score_samples", "score"),
+    "_evidence": ("score_samples", "score", "surprise"),
     "_sample": ("sample",),
     "_condition": ("condition", "impute"),
     "_reconstruct": ("denoise",),
@@ -21,6 +21,8 @@ HOOKS = {
     "_decode": ("inverse_transform",),
 }
 
+
+_OF_TABLES = ("surprise",)  # what models of text lack all the same
 
 _DENSITY = ("_evidence", "_sample")
 _CODE = ("_reconstruct", "_encode", "_decode")
@@ -62,7 +64,8 @@ class Entry:
     @property
     def offers(self) -> tuple[str, ...]:
         """Public methods beyond those of every model."""
-        return tuple(verb for hook in self.hooks for verb in HOOKS[hook])
+        verbs = (verb for hook in self.hooks for verb in HOOKS[hook])
+        return tuple(verb for verb in verbs if verb not in _OF_TABLES or self.learns_from in ("rows", "labels"))
 
 
 ENTRIES: tuple[Entry, ...] = (
