@@ -3,7 +3,8 @@
 from likely.datasets.catalogue import DatasetInfo, load, names
 from likely.datasets.dataset import Dataset
 from likely.datasets.errors import DataError, DataNotFoundError
-from likely.datasets.formats.user_files import read
+from likely.datasets.formats.delimited.table import Table
+from likely.datasets.formats.user_files import read, read_table
 from likely.datasets.text.corpus import Corpus, as_corpus
 from likely.datasets.text.encoded import CONVENTION, Encoded
 from likely.datasets.text.text_dataset import TextDataset
@@ -17,10 +18,12 @@ __all__ = [
     "Dataset",
     "DatasetInfo",
     "Encoded",
+    "Table",
     "TextDataset",
     "Vocabulary",
     "as_corpus",
     "load",
     "names",
     "read",
+    "read_table",
 ]

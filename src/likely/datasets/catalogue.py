@@ -83,7 +83,10 @@ def load(name: str | os.PathLike[str], **options: Any) -> Any:
 
         - `kinds`: kinds of columns that you know better, {name or position: kind};
         - `image_shape`: (height, width) if a row is a picture;
-        - `header`, `separator`: of a CSV file, where looking at it is not enough;
+        - of a CSV file, where looking at it is not enough: `header` (whether line 1 holds names), `separator`,
+          `decimal` ("." or ","), `encoding` (such as "cp1252"), `dates` ("day" or "month", whichever comes first);
+        - `missing`: further cells that are unobserved, words or numbers, such as ["refused", -999]; `drop`: names of
+          columns to leave out;
         - `binarize`: as for `mnist`, for pictures of bytes 0..255, which otherwise become real pixels in [0, 1];
         - `seed` of the shuffle; `shuffle=False` takes the parts in order, and leaves a .npy file on the disk;
         - `tokenizer` of text: "whitespace", "character" or a function.

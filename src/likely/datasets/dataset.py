@@ -23,6 +23,7 @@ class Dataset:
     name : what tables and reports call the data.
     labels : one array per part under the keys "train", "valid", "test"; None where there are none. They are for
         colouring plots, for judging codes, and for the few models that learn from labels; no other sees them.
+    notes : remarks on how a file was read where it could have been read otherwise, a sentence each.
     """
 
     train: Any
@@ -31,6 +32,7 @@ class Dataset:
     schema: Schema
     name: str
     labels: dict[str, np.ndarray] | None = None
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         sizes = " / ".join(f"{len(rows):,}" for rows in (self.train, self.valid, self.test))

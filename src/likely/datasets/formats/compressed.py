@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from likely.datasets.errors import DataError, DataNotFoundError
@@ -13,16 +14,21 @@ _BYTES_A_READ = 1 << 24  # Memory is claimed for no more than that before it has
 
 def read_bytes(path: Path, limit: int | None = None) -> bytes:
     """The content of a file, unpacked if its name ends in .gz; at most `limit` bytes of it."""
-    chunks: list[bytes] = []
+    chunks = list(read_chunks(path, limit))
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def read_chunks(path: Path, limit: int | None = None, size: int = _BYTES_A_READ) -> Iterator[bytes]:
+    """The same in pieces of at most `size` bytes."""
     n_read = 0
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
             while limit is None or n_read < limit:
-                chunk = file.read(_BYTES_A_READ if limit is None else min(_BYTES_A_READ, limit - n_read))
+                chunk = file.read(size if limit is None else min(size, limit - n_read))
                 if not chunk:
                     break
-                chunks.append(chunk)
                 n_read += len(chunk)
+                yield chunk
     except FileNotFoundError:
         raise DataNotFoundError(f"there is no file {path}.") from None
     except gzip.BadGzipFile as error:
@@ -35,7 +41,6 @@ def read_bytes(path: Path, limit: int | None = None) -> bytes:
         ) from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
 def stem_of(path: Path) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,13 @@ from likely.datasets.dataset import Dataset, cut_validation, split_rows
 from likely.datasets.errors import DataError, DataNotFoundError
 from likely.datasets.formats.amat import read_amat
 from likely.datasets.formats.compressed import stem_of
-from likely.datasets.formats.csv_and_parquet import read_csv, read_parquet
+from likely.datasets.formats.csv_and_parquet import read_csv, read_parquet, without_columns, without_missing
+from likely.datasets.formats.delimited.options import TableOptions
+from likely.datasets.formats.delimited.table import Needed, Table
 from likely.datasets.formats.idx import read_idx
 from likely.datasets.formats.numpy_files import part_of, read_npy, read_npz
 from likely.datasets.formats.pixels import Binarize, check_binarize, convert_pixels
+from likely.datasets.formats.sentinels import check_finite, without_sentinels
 from likely.schema import Kind, Schema
 
 _FORMATS = {
@@ -39,8 +42,7 @@ class Reading:
 
     kinds: Mapping[str | int, Kind] | None = None
     image_shape: tuple[int, ...] | None = None
-    header: bool | None = None
-    separator: str | None = None
+    table: TableOptions = field(default_factory=TableOptions)
     binarize: Binarize = None
     seed: int = 0
     shuffle: bool = True
@@ -58,65 +60,134 @@ def load_path(
     image_shape: tuple[int, ...] | None = None,
     header: bool | None = None,
     separator: str | None = None,
+    decimal: str | None = None,
+    missing: Sequence[str | float] | str | float = (),
+    encoding: str | None = None,
+    drop: Sequence[str] | str = (),
+    dates: str | None = None,
     binarize: Binarize = None,
     seed: int = 0,
     shuffle: bool = True,
 ) -> Dataset:
     """A file, or a folder with files for train, (valid) and test. The options are explained at `load`."""
     check_binarize(binarize)
-    reading = Reading(kinds, image_shape, header, separator, binarize, seed, shuffle)
+    options = TableOptions(decimal, missing, header, separator, encoding, drop, dates)
+    reading = Reading(kinds, image_shape, options, binarize, seed, shuffle)
     if not path.exists():
         raise _not_found(path)
     if path.is_dir():
-        return _from_parts(_read_folder(path, reading), path, reading)
+        return _from_parts(*_read_folder(path, reading), path, reading)
     name = format_of(path)
     if name is None:
         raise DataError(f"{path} has a name that tells no format: known are {SUFFIXES}.")
     if name != "npz":
-        return _from_whole(_read(path, name, reading), path, reading)
+        return _from_whole(_read(path, name, options), path, reading)
     arrays = read_npz(path)
     if len(arrays) == 1:
-        return _from_whole(next(iter(arrays.values())), path, reading)
-    parts = {part_of(key): array for key, array in arrays.items()}
+        return _from_whole(Table(_prepared(next(iter(arrays.values())), path, options)), path, reading)
+    parts = {part_of(key): _prepared(array, path, options) for key, array in arrays.items()}
     if None in parts or len(parts) != len(arrays) or not {("train", False), ("test", False)} <= set(parts):
         raise DataError(
             f"{path} holds the arrays {', '.join(arrays)}; needed is a single one, or train, test and perhaps valid "
             "(also as x_train, ..., with labels as y_train, ...)."
         )
-    return _from_parts({key: array for key, array in parts.items() if key}, path, reading)
+    return _from_parts({key: array for key, array in parts.items() if key}, (), path, reading)
 
 
-def read(path: str | os.PathLike[str], *, header: bool | None = None, separator: str | None = None) -> Any:
+def read(path: str | os.PathLike[str], *, schema: Schema | None = None, **options: Any) -> Any:
     """All rows of a file, not split: an array (n_rows, n_columns) or a data frame.
 
-    For models that are fitted already, which know what the columns are. Formats and options as in `load`.
+    For models that are fitted already, which know what the columns are.
+
+    Parameters
+    ----------
+    schema : what the columns are, such as `model.schema_`: a cell of a CSV file that does not fit is then refused, with
+        its line, and words that are categories stay words.
+    **options : `header`, `separator`, `decimal`, `missing`, `encoding`, `drop` and `dates`, as in `load`.
+    """
+    return read_table(path, schema=schema, **options).frame
+
+
+def read_table(path: str | os.PathLike[str], *, schema: Schema | None = None, **options: Any) -> Table:
+    """The same with remarks on how the file was read (`notes`), and the line of each row of a CSV file (`lines`).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "shop.csv"
+    >>> _ = path.write_text('item,price,sold\\ntea,"$1,200.50",31/12/2020\\npot,$3,01/02/2021\\n')
+    >>> table = read_table(path)
+    >>> table.frame["price"].to_list()
+    [1200.5, 3.0]
+    >>> print(*table.notes, sep="\\n")
+    column 'price': '$1,200.50' is read as 1200.5.
+    column 'sold': '31/12/2020' is read as 2020-12-31, day first.
     """
     path = Path(path).expanduser()
+    known = [field.name for field in fields(TableOptions)]
+    for option in options:
+        if option not in known:
+            raise TypeError(f"reading a file has no option {option!r}: it has {', '.join(known)}.")
+    given = TableOptions(**options)
     if not path.exists():
         raise _not_found(path)
     name = format_of(path)
     if name is None or path.is_dir():
         raise DataError(f"{path} has a name that tells no format: known are {SUFFIXES}.")
-    reading = Reading(header=header, separator=separator)
     if name != "npz":
-        rows = _read(path, name, reading)
+        table = _read(path, name, given, None if schema is None else needed_by(schema))
     else:
         arrays = read_npz(path)
         if len(arrays) != 1:
             raise DataError(f"{path} holds the arrays {', '.join(arrays)}; needed is a single one.")
-        rows = next(iter(arrays.values()))
-    return _describe(rows, path, reading)[0]
+        table = Table(_prepared(next(iter(arrays.values())), path, given))
+    rows, _, notes = _describe(table.frame, path, Reading(table=given), schema)
+    return replace(table, frame=rows, notes=table.notes + notes)
 
 
-def _read(path: Path, name: str, reading: Reading) -> Any:
+def needed_by(schema: Schema) -> dict[str, Needed]:
+    """What the cells of a file must be, to be read as columns of a schema."""
+    needed: dict[str, Needed] = {}
+    for column in schema.columns:
+        if column.categories and all(isinstance(category, str) for category in column.categories):
+            needed[column.name] = "text"
+        elif column.categories is None:
+            needed[column.name] = "date" if str(column.kind) == "datetime" else "number"
+    return needed
+
+
+def _read(path: Path, name: str, options: TableOptions, needed: Mapping[str, Needed] | None = None) -> Table:
     if name == "csv":
-        separator = reading.separator or ("\t" if ".tsv" in path.name.lower() else None)
-        return read_csv(path, header=reading.header, separator=separator)
-    return {"parquet": read_parquet, "npy": read_npy, "idx": read_idx, "amat": read_amat}[name](path)
+        if options.separator is None and ".tsv" in path.name.lower():
+            options = replace(options, separator="\t")
+        table = read_csv(path, options, needed)
+        check_finite(table, path)
+        return table
+    rows = {"parquet": read_parquet, "npy": read_npy, "idx": read_idx, "amat": read_amat}[name](path)
+    table = Table(_prepared(rows, path, options))
+    if name == "parquet":
+        check_finite(table, path)
+    return table
 
 
-def _read_folder(folder: Path, reading: Reading) -> dict[tuple[str, bool], Any]:
-    """The parts that the files of a folder are, by what their names say."""
+def _prepared(rows: Any, path: Path, options: TableOptions) -> Any:
+    """Rows of a file that is no text, without the columns to be dropped and the cells that are called unobserved."""
+    of_text = [name for name in ("decimal", "header", "separator", "encoding", "dates") if getattr(options, name) is not None]
+    if of_text:
+        raise DataError(f"{path} is no CSV file, which alone has a {of_text[0]}: leave out --{of_text[0]}.")
+    if hasattr(rows, "columns"):
+        return without_missing(without_columns(rows, options, path), options)
+    if options.drop:
+        raise DataError(f"{path} holds an array, whose columns have no names to drop: drop is for tables.")
+    if not options.missing_numbers:
+        return rows
+    floats = rows if rows.dtype.kind == "f" else rows.astype(np.float64)
+    return np.where(np.isin(floats, options.missing_numbers), np.asarray(np.nan, floats.dtype), floats)
+
+
+def _read_folder(folder: Path, reading: Reading) -> tuple[dict[tuple[str, bool], Any], tuple[str, ...]]:
+    """The parts that the files of a folder are, by what their names say; and remarks on how they were read."""
     files: dict[tuple[str, bool], Path] = {}
     for path in sorted(folder.iterdir()):
         part, name = part_of(path.name), format_of(path)
@@ -133,21 +204,41 @@ def _read_folder(folder: Path, reading: Reading) -> dict[tuple[str, bool], Any]:
             f"{folder} is a folder, in which files with `train`, `test` (perhaps `valid`) in their names are needed. "
             f"It has {', '.join(path.name for path in files.values()) or 'none of these'}. Known formats: {SUFFIXES}."
         )
-    return {part: _read(path, str(format_of(path)), reading) for part, path in files.items()}
+    tables = {part: _read(path, str(format_of(path)), reading.table) for part, path in files.items()}
+    unlike = _unlike_columns([table.frame for (_, is_label), table in tables.items() if not is_label])
+    if unlike:
+        # What is text in one part is text in all of them, spelled as in the file.
+        needed: dict[str, Needed] = dict.fromkeys(unlike, "text")
+        tables = {part: _read(path, str(format_of(path)), reading.table, needed) for part, path in files.items()}
+    notes = [f"{files[part].name}: {note}" for part, table in tables.items() for note in table.notes]
+    return {part: table.frame for part, table in tables.items()}, tuple(notes)
 
 
-def _from_whole(rows: Any, path: Path, reading: Reading) -> Dataset:
-    rows, schema = _describe(rows, path, reading)
+def _unlike_columns(frames: list[Any]) -> list[str]:
+    """Names of columns that are numbers in one frame, and text or Boolean in another."""
+    if not all(hasattr(frame, "columns") for frame in frames):
+        return []
+    out = []
+    for name in frames[0].columns:
+        found = [frame[name] for frame in frames if name in frame.columns]
+        sorts = {"number" if cells.dtype.is_numeric() else str(cells.dtype) for cells in found if cells.null_count() < len(cells)}
+        if len(sorts) > 1 and not all(sort.startswith("Date") for sort in sorts):
+            out.append(name)
+    return out
+
+
+def _from_whole(table: Table, path: Path, reading: Reading) -> Dataset:
+    rows, schema, notes = _describe(table.frame, path, reading)
     split = split_rows(len(rows), name=str(path), seed=reading.seed, shuffle=reading.shuffle)
     train, valid, test = split.take(rows)
-    return Dataset(train, valid, test, schema, stem_of(path))
+    return Dataset(train, valid, test, schema, stem_of(path), notes=table.notes + notes)
 
 
-def _from_parts(parts: dict[tuple[str, bool], Any], path: Path, reading: Reading) -> Dataset:
+def _from_parts(parts: dict[tuple[str, bool], Any], notes: tuple[str, ...], path: Path, reading: Reading) -> Dataset:
     """The parts as they came; validation rows are cut from the training rows if there are none."""
     rows = {part: value for (part, is_label), value in parts.items() if not is_label}
     labels = {part: np.asarray(value).ravel() for (part, is_label), value in parts.items() if is_label}
-    whole, schema = _describe(_join(rows, path), path, reading)
+    whole, schema, more = _describe(_join(rows, path), path, reading)
     ends = np.cumsum([len(part) for part in rows.values()])
     rows = {part: whole[end - len(rows[part]) : end] for part, end in zip(rows, ends, strict=True)}
     if "valid" not in rows:
@@ -156,9 +247,8 @@ def _from_parts(parts: dict[tuple[str, bool], Any], path: Path, reading: Reading
         if len(labels.get("train", ())) == len(kept) + len(valid):
             labels |= {"train": labels["train"][kept], "valid": labels["train"][valid]}
     known = {part: labels[part] for part in rows if part in labels and len(labels[part]) == len(rows[part])}
-    return Dataset(
-        rows["train"], rows["valid"], rows["test"], schema, stem_of(path), known if len(known) == 3 else None
-    )
+    own = known if len(known) == 3 else None
+    return Dataset(rows["train"], rows["valid"], rows["test"], schema, stem_of(path), own, notes + more)
 
 
 def _join(rows: dict[str, Any], path: Path) -> Any:
@@ -181,9 +271,11 @@ def _join(rows: dict[str, Any], path: Path) -> Any:
         raise DataError(f"{path}: a column of one part holds text and of another numbers: {error}.") from None
 
 
-def _describe(rows: Any, path: Path, reading: Reading) -> tuple[Any, Schema]:
-    """Rows as a matrix or frame, and their schema, over all rows, so that every part fits it."""
-    shape = reading.image_shape
+def _describe(
+    rows: Any, path: Path, reading: Reading, schema: Schema | None = None
+) -> tuple[Any, Schema, tuple[str, ...]]:
+    """Rows as a matrix or frame, their schema, over all rows, so that every part fits it; and remarks."""
+    shape, notes = reading.image_shape, ()
     if isinstance(rows, np.ndarray):
         if rows.ndim == 0:
             raise DataError(f"{path} holds a single number; needed is a matrix, a row per observation.")
@@ -193,13 +285,17 @@ def _describe(rows: Any, path: Path, reading: Reading) -> tuple[Any, Schema]:
         rows = _pixels(rows, shape, path, reading)
     elif reading.binarize is not None:
         raise DataError(f"{path} is a table; binarize is for pictures.")
+    else:
+        rows, notes = without_sentinels(rows, keep=bool(reading.table.missing))
     if len(rows) == 0:
         raise DataError(f"{path} has no rows.")
+    if schema is not None:
+        return rows, schema, notes
     try:
         schema = Schema.infer(rows, kinds=reading.kinds, image_shape=shape)
     except (ValueError, TypeError) as error:
         raise DataError(f"{path}: {error}") from error
-    return rows, schema
+    return rows, schema, notes
 
 
 def _pixels(rows: np.ndarray, shape: tuple[int, ...] | None, path: Path, reading: Reading) -> np.ndarray:

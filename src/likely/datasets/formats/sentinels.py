@@ -1,0 +1,87 @@
+"""Numbers that stand for something else: -999 for a cell that is unobserved, infinity for one that overflowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from likely.datasets.errors import DataError
+from likely.datasets.formats.delimited.notes import Notes
+from likely.datasets.formats.delimited.table import Table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_MOST_SENTINELS = 3  # of one column, such as -99, -999 and -9999
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def without_sentinels(frame: pl.DataFrame, keep: bool) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """The table with null for numbers that are surely codes for unobserved cells, and remarks on those that may be.
+
+    A number of nines (99, 999, 99.99, ..., of two digits at least) is one
+
+    - surely, if it is negative, occurs twice or more, and all other numbers of the column are 0 or more;
+    - perhaps, if it occurs only once so; or if it is the least or the greatest number of its column, occurs twice or
+      more, and is farther from the others than these are from each other.
+
+    With `keep` all stay numbers, and are mentioned only.
+    """
+    notes, columns = Notes(), []
+    for cells in frame.iter_columns():
+        if cells.dtype.is_numeric():
+            found = _without(cells, notes, keep)
+            if found is not cells:
+                columns.append(found)
+    return (frame.with_columns(columns) if columns else frame), notes.lines()
+
+
+def _without(cells: pl.Series, notes: Notes, keep: bool) -> pl.Series:
+    rest = cells.fill_nan(None) if cells.dtype.is_float() else cells
+    for _ in range(_MOST_SENTINELS):
+        low, high = rest.min(), rest.max()
+        code = next((x for x in (low, high) if isinstance(x, int | float) and _is_nines(x)), None)
+        if code is None:
+            break
+        n = int((rest == code).sum())
+        others = rest.filter(rest != code)
+        least, greatest = others.min(), others.max()
+        if not isinstance(least, int | float) or not isinstance(greatest, int | float):
+            break
+        alone = code < 0 <= least
+        gap = least - code if code < least else code - greatest
+        sure, maybe = alone and n > 1 and not keep, alone or (n > 1 and gap > greatest - least)
+        shown, times = f"{code:g}", "once" if n == 1 else f"{n:,} times"
+        if sure:
+            why = f"{shown} ({times}) is read as unobserved, since all other numbers are 0 or more; --missing NA keeps it"
+            notes.on(cells.name, f"sentinel {shown}", why)
+            cells = cells.set(cells == code, None)
+        elif maybe:
+            why = f"{shown} ({times}) may stand for unobserved cells; --missing={shown} reads it so"
+            notes.on(cells.name, f"sentinel? {shown}", why)
+        rest = others if rest.null_count() == 0 else rest.set(rest == code, None)
+    return cells
+
+
+def _is_nines(number: float) -> bool:
+    digits = f"{abs(number):.10g}".replace(".", "")
+    return len(digits) >= 2 and set(digits) == {"9"}
+
+
+def check_finite(table: Table, path: Path) -> None:
+    """Refuse numbers that are infinite, or larger than the models' arithmetic holds, with their places."""
+    for cells in table.frame.iter_columns():
+        if not cells.dtype.is_float():
+            continue
+        largest = cells.fill_nan(None).abs().max()
+        if not isinstance(largest, float) or largest <= _LARGEST:
+            continue
+        row = int((cells.abs() > _LARGEST).fill_null(False).arg_max() or 0)
+        value = cells[row]
+        why = "is not finite" if np.isinf(value) else f"is beyond {_LARGEST:.2g}, where the models' arithmetic ends"
+        raise DataError(
+            f"{path}, {table.place(row)}: column {cells.name!r} holds {value:g}, which {why}: correct it, read it as "
+            f"unobserved with --missing={value:g}, or divide the column by a power of ten."
+        )
