@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from likely.cli.options import Data, Json, Kinds, Seed, load_data, note, print_json
+from likely.cli.options import Data, Json, Kinds, Reading, Seed, load_data, note, print_json, reads_files
 
 
+@reads_files
 def compare(
     data: Data,
     models: Annotated[str, typer.Option("--models", help="Names with commas between; without it all models.")] = "",
@@ -23,6 +24,8 @@ def compare(
     kind: Kinds = [],  # noqa: B006
     seed: Seed = 0,
     json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Fit models on a data set, rank them by the evidence of its test rows, and write a report with pictures.
 
@@ -43,7 +46,7 @@ def compare(
     page = None if no_report else report
     if page is not None:
         _check_folder(page)
-    dataset = load_data(data, kind)
+    dataset = load_data(data, kind, reading)
 
     from likely.leaderboard import compare as run
 

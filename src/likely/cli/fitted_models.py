@@ -7,7 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from likely.cli.options import Data, Force, Json, ModelFile, Part, check_part, load_pairs, load_rows, note, print_json
+from likely.cli.options import (
+    Data,
+    Force,
+    Json,
+    ModelFile,
+    Part,
+    Reading,
+    check_part,
+    load_pairs,
+    load_rows,
+    note,
+    print_json,
+    reads_files,
+)
 from likely.cli.output import TABLES, as_table, check_output, check_rows_fit, table_bytes, write_rows
 from likely.cli.text import is_text_model, sample_text, score_text
 
@@ -16,6 +29,7 @@ Out = Annotated[
 ]
 
 
+@reads_files
 def score(
     model_file: ModelFile,
     data: Data,
@@ -25,6 +39,8 @@ def score(
     part: Part = "test",
     force: Force = False,
     json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Print how likely rows are under a model: mean log p with its error, and each row's in a file.
 
@@ -44,7 +60,7 @@ def score(
     if is_text_model(model):
         score_text(model, data, part, out, json)
         return
-    evidence = _evidence(model, data, part)
+    evidence = _evidence(model, data, part, reading)
     columns = {"log_p": evidence.values, "lower": evidence.lower, "upper": evidence.upper, "stderr": evidence.stderr}
     if out is not None:
         import polars as pl
@@ -61,13 +77,13 @@ def score(
             note(f"{len(evidence):,} rows written to {out}")
 
 
-def _evidence(model: Any, data: str, part: str) -> Any:
+def _evidence(model: Any, data: str, part: str, reading: Reading) -> Any:
     """Log p of rows; of a predictor that of their target, which the rows must then have."""
     from likely.contract.predictor import Predictor
 
     if not isinstance(model, Predictor):
-        return _method(model, "evidence")(load_rows(data, part, model))
-    return model.evidence(*load_pairs(data, part, model))
+        return _method(model, "evidence")(load_rows(data, part, model, reading))
+    return model.evidence(*load_pairs(data, part, model, reading))
 
 
 def sample(
@@ -108,8 +124,16 @@ def sample(
     _give(model, rows, out, json, {"method": str(how), "exact": how.is_exact} | about)
 
 
+@reads_files
 def impute(
-    model_file: ModelFile, data: Data, out: Out = None, part: Part = "test", force: Force = False, json: Json = False
+    model_file: ModelFile,
+    data: Data,
+    out: Out = None,
+    part: Part = "test",
+    force: Force = False,
+    json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Fill in the unobserved cells of rows: expected values of real cells, most probable values of the others.
 
@@ -121,7 +145,7 @@ def impute(
       likely impute table.likely holes.csv --out filled.csv
       likely impute table.likely holes.parquet --out filled.parquet --force
     """
-    model, rows = _table(model_file, data, "impute", out, part, force)
+    model, rows = _table(model_file, data, "impute", out, part, force, reading)
     found = model.condition(rows)
     about: dict[str, Any] = {"method": found.method, "exact": found.is_exact}
     if not found.is_exact:
@@ -131,8 +155,16 @@ def impute(
     _give(model, found.typical(), out, json, about)
 
 
+@reads_files
 def denoise(
-    model_file: ModelFile, data: Data, out: Out = None, part: Part = "test", force: Force = False, json: Json = False
+    model_file: ModelFile,
+    data: Data,
+    out: Out = None,
+    part: Part = "test",
+    force: Force = False,
+    json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Clean rows: each as the model sees it through its code.
 
@@ -141,7 +173,7 @@ def denoise(
       likely denoise table.likely noisy.csv --out clean.csv
       likely denoise digits.likely digits --out clean.npy
     """
-    model, rows = _table(model_file, data, "denoise", out, part, force)
+    model, rows = _table(model_file, data, "denoise", out, part, force, reading)
     _give(model, model.denoise(rows), out, json, {"method": "each row through its code"})
 
 
@@ -192,7 +224,9 @@ def evidence_summary(evidence: Any) -> dict[str, Any]:
     }
 
 
-def _table(model_file: Path, data: str, verb: str, out: Path | None, part: str, force: bool) -> tuple[Any, Any]:
+def _table(
+    model_file: Path, data: str, verb: str, out: Path | None, part: str, force: bool, reading: Reading
+) -> tuple[Any, Any]:
     """A model of tables that has a method, and the rows to be given to it."""
     check_output(out, force, TABLES)
     check_part(part)
@@ -201,7 +235,7 @@ def _table(model_file: Path, data: str, verb: str, out: Path | None, part: str, 
         raise ValueError(f"{verb} is for models of tables here; in Python, `model.impute` fills gaps in sentences.")
     check_rows_fit(out, model.schema_)
     _method(model, verb)
-    return model, load_rows(data, part, model)
+    return model, load_rows(data, part, model, reading)
 
 
 def _method(model: Any, verb: str) -> Any:

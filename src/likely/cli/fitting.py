@@ -8,10 +8,22 @@ from typing import Annotated, Any
 
 import typer
 
-from likely.cli.options import Data, Force, Json, Kinds, Seed, load_table, parse_settings, print_json
+from likely.cli.options import (
+    Data,
+    Force,
+    Json,
+    Kinds,
+    Reading,
+    Seed,
+    load_table,
+    parse_settings,
+    print_json,
+    reads_files,
+)
 from likely.cli.output import check_output
 
 
+@reads_files
 def fit(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Name of a model (see `likely models`).")],
     data: Data,
@@ -32,6 +44,8 @@ def fit(
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")] = False,
     force: Force = False,
     json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Fit a model on the training rows of a data set, save it, and print the evidence of the test rows.
 
@@ -45,6 +59,7 @@ def fit(
       likely fit skipgram text.txt --set window=5
       likely fit semisupervisedvae table.csv --target income
       likely fit jointpredictor table.csv --target income
+      likely fit mixture table.csv --decimal , --missing refused,-999 --drop id
     """
     from likely.storage import registry
 
@@ -56,14 +71,14 @@ def fit(
     if entry.learns_from == "text":
         from likely.cli.text import fit_text
 
-        if kind or checkpoint is not None or resume:
+        if kind or reading or checkpoint is not None or resume:
             raise ValueError(f"{entry.name} is a model of text, which has no columns and no checkpoints.")
         fit_text(_build(entry.class_name, settings, seed), data, out, force, json)
         return
     check_output(out, force)
     _check_checkpoint(checkpoint, resume, force)
     unfitted = _build(entry.class_name, settings, seed, checkpoint)
-    dataset = load_table(data, kind, entry.class_name)
+    dataset = load_table(data, kind, entry.class_name, reading)
     if entry.learns_from == "labels":
         from likely.cli.prediction import fit_target
 

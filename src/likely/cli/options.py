@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
+import inspect
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
@@ -20,6 +23,34 @@ Kinds = Annotated[
 ]
 Part = Annotated[str, typer.Option("--part", help="Rows of a named data set: train, valid or test.")]
 
+Reading = dict[str, Any]  # options of `likely.datasets.load` that say how a file is read; those that were given
+
+# The options of every command that reads a file, by their names in `likely.datasets.load`.
+READING: dict[str, Any] = {
+    "decimal": Annotated[
+        str | None, typer.Option("--decimal", metavar="SIGN", help="Before the fraction of numbers: . or ,")
+    ],
+    "missing": Annotated[
+        list[str],
+        typer.Option("--missing", metavar="CELLS", help="Further cells that are unobserved, such as refused,-999."),
+    ],
+    "header": Annotated[bool | None, typer.Option("--header/--no-header", help="Line 1 of a CSV file holds names.")],
+    "separator": Annotated[
+        str | None, typer.Option("--separator", metavar="SIGN", help="Between the cells of a CSV file, such as ;")
+    ],
+    "encoding": Annotated[
+        str | None, typer.Option("--encoding", metavar="NAME", help="Of a CSV file, such as cp1252; UTF-8 by default.")
+    ],
+    "dates": Annotated[
+        str | None, typer.Option("--dates", metavar="PART", help="What comes first in 03/04/2020: day or month.")
+    ],
+    "drop": Annotated[
+        list[str], typer.Option("--drop", metavar="COLUMNS", help="Columns to leave out, with commas between.")
+    ],
+}
+LISTS = ("missing", "drop")  # may be given several times
+Command = TypeVar("Command", bound=Callable[..., None])
+
 COLUMN_KINDS = ("binary", "categorical", "count", "real")
 PARTS = ("train", "valid", "test")
 
@@ -33,6 +64,25 @@ def parse_kinds(texts: list[str]) -> dict[str, str]:
             raise ValueError(f"--kind needs COLUMN=KIND with KIND one of {', '.join(COLUMN_KINDS)}, got {text!r}.")
         out[name] = kind
     return out
+
+
+def reads_files(command: Command) -> Command:
+    """Give a command the options that say how a file is read; it gets those that were given as `reading`."""
+    signature, hints = inspect.signature(command), get_type_hints(command, include_extras=True)
+
+    @functools.wraps(command)
+    def wrapper(**arguments: Any) -> None:
+        given = {name: arguments.pop(name) for name in READING}
+        command(**arguments, reading={name: value for name, value in given.items() if value not in (None, [])})
+
+    kept = [p.replace(annotation=hints[p.name]) for p in signature.parameters.values() if p.name != "reading"]
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=[] if name in LISTS else None, annotation=hint)
+        for name, hint in READING.items()
+    ]
+    wrapper.__signature__ = signature.replace(parameters=kept + added)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {p.name: p.annotation for p in kept + added}
+    return wrapper  # type: ignore[return-value]
 
 
 def parse_value(text: str) -> Any:
@@ -68,20 +118,49 @@ def parse_settings(texts: list[str], known: list[str], model: str) -> dict[str, 
     return out
 
 
-def load_data(data: str, kinds: list[str]) -> Any:
-    """The data set of that name or file, with the kinds that the user knows better."""
+def load_data(data: str, kinds: list[str], reading: Reading | None = None) -> Any:
+    """The data set of that name or file, with what the user knows better; says how a file was read."""
     from likely.datasets import load
 
     given = parse_kinds(kinds)
-    return load(data, **({"kinds": given} if given else {}))
+    dataset = load(data, **({"kinds": given} if given else {}), **_file_options(data, reading))
+    _say(getattr(dataset, "notes", ()))
+    return dataset
 
 
-def load_table(data: str, kinds: list[str], model: str) -> Any:
+def load_table(data: str, kinds: list[str], model: str, reading: Reading | None = None) -> Any:
     """The same for a model of tables, which text is not."""
-    dataset = load_data(data, kinds)
+    dataset = load_data(data, kinds, reading)
     if not hasattr(dataset, "schema"):
         raise ValueError(f"{data} is text, and {model} is a model of tables: use a model of text, such as ngram.")
     return dataset
+
+
+def _file_options(data: str, reading: Reading | None) -> Reading:
+    """The options as `load` takes them, for a file of rows and for nothing else."""
+    from likely.datasets.text.text_dataset import is_text
+
+    if reading and (_is_named(data) or is_text(Path(data))):
+        what = "text" if is_text(Path(data)) else "a data set that is built in or known by its name"
+        raise ValueError(f"--{next(iter(reading))} is for tables in files, and {data} is {what}: leave it out.")
+    reading = reading or {}
+    return reading | {name: _items(reading[name]) for name in LISTS if name in reading}
+
+
+def _items(texts: list[str]) -> list[str]:
+    """["a", "b", "c"] from ["a,b", "c"]."""
+    return [item.strip() for text in texts for item in text.split(",") if item.strip()]
+
+
+def _is_named(data: str) -> bool:
+    from likely.datasets import names
+
+    return data.startswith("debd/") or any(info.name == data for info in names())
+
+
+def _say(notes: tuple[str, ...]) -> None:
+    for line in notes:
+        note(f"likely: {line}")
 
 
 def check_part(part: str) -> None:
@@ -90,37 +169,45 @@ def check_part(part: str) -> None:
         raise ValueError(f"--part must be one of {', '.join(PARTS)}, got {part!r}.")
 
 
-def load_rows(data: str, part: str, model: Any) -> Any:
+def load_rows(data: str, part: str, model: Any, reading: Reading | None = None) -> Any:
     """Rows for a fitted model: the whole of a file, or a part of a named data set.
 
     Of a file with the target in it, a predictor is given its own columns.
     """
-    from likely.datasets import load, names, read
+    from likely.datasets import load
 
-    if data.startswith("debd/") or any(info.name == data for info in names()):
-        return getattr(load_table(data, [], "this"), part)
+    if _is_named(data):
+        return getattr(load_table(data, [], "this", reading), part)
     if not Path(data).suffix and not Path(data).exists():
         return load(data)  # which says what names there are
-    rows = read(data)
+    rows = _read_rows(data, model, reading)
     if hasattr(model, "predict") and set(model.schema_.names) < set(getattr(rows, "columns", ())):
         return rows[list(model.schema_.names)]
     return rows
 
 
-def load_pairs(data: str, part: str, predictor: Any) -> tuple[Any, Any]:
+def load_pairs(data: str, part: str, predictor: Any, reading: Reading | None = None) -> tuple[Any, Any]:
     """Rows and their target for a fitted predictor: from a file that has it, or a part of a named data set."""
-    from likely.datasets import names, read
     from likely.datasets.dataset import with_target
 
     target = predictor.target_.name
-    if data.startswith("debd/") or any(info.name == data for info in names()):
-        table = load_table(data, [], "this")
+    if _is_named(data):
+        table = load_table(data, [], "this", reading)
         table = with_target(table, target if target in table.schema.names else None)
         return getattr(table, part), (table.labels or {})[part]
-    rows = read(data)
+    rows = _read_rows(data, predictor, reading)
     if target not in getattr(rows, "columns", ()):
         raise ValueError(f"{data} has no column {target!r}, whose values are to be judged: give a file that has it.")
     return rows, target
+
+
+def _read_rows(data: str, model: Any, reading: Reading | None) -> Any:
+    """All rows of a file, its columns read as the model's are; says how."""
+    from likely.datasets import read_table
+
+    table = read_table(data, schema=model.schema_, **_file_options(data, reading))
+    _say(table.notes)
+    return table.frame
 
 
 def print_json(value: Any) -> None:

@@ -8,7 +8,19 @@ from typing import Annotated, Any
 
 import typer
 
-from likely.cli.options import Data, Force, Json, ModelFile, Part, check_part, load_rows, note, print_json
+from likely.cli.options import (
+    Data,
+    Force,
+    Json,
+    ModelFile,
+    Part,
+    Reading,
+    check_part,
+    load_rows,
+    note,
+    print_json,
+    reads_files,
+)
 from likely.cli.output import check_output, table_bytes
 
 
@@ -67,6 +79,7 @@ def with_named_target(dataset: Any, target: str | None, model: str) -> Any:
     return with_target(dataset, target)
 
 
+@reads_files
 def predict(
     model_file: ModelFile,
     data: Data,
@@ -74,6 +87,8 @@ def predict(
     part: Part = "test",
     force: Force = False,
     json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Predict the target of each row: its class, with the probability of every class, or a number with its interval.
 
@@ -93,7 +108,7 @@ def predict(
         raise ValueError(
             f"{type(model).__name__} learned no labels, so it predicts none: fit one that does, such as jointpredictor."
         )
-    table = predictions(model, load_rows(data, part, model))
+    table = predictions(model, load_rows(data, part, model, reading))
     if out is not None:
         write_atomically(out, table_bytes(table, out.suffix.lower()))
     if json:

@@ -38,8 +38,8 @@ def parse_csv(text: bytes, path: Path, **options: Any) -> pl.DataFrame:
     """The table in the text of a CSV file.
 
     A column is integer, real, Boolean, of dates or of text, whichever all of its cells are; spaces around a cell do not
-    count; the cells in `HOLES` are unobserved. Blank lines are skipped; in a single column they are holes. Columns without
-    names are x0, x1, ... The options are those of `TableOptions`.
+    count; the cells in `HOLES` are unobserved. Blank lines are skipped; in a single column they are holes. Columns
+    without names are x0, x1, ... The options are those of `TableOptions`.
     """
     blocks = [text[i : i + _BYTES_A_BLOCK] for i in range(0, len(text), _BYTES_A_BLOCK)]
     return parse_table(lambda: iter(blocks), path, TableOptions(**options)).frame

@@ -55,7 +55,9 @@ def _without(cells: pl.Series, notes: Notes, keep: bool) -> pl.Series:
         sure, maybe = alone and n > 1 and not keep, alone or (n > 1 and gap > greatest - least)
         shown, times = f"{code:g}", "once" if n == 1 else f"{n:,} times"
         if sure:
-            why = f"{shown} ({times}) is read as unobserved, since all other numbers are 0 or more; --missing NA keeps it"
+            why = (
+                f"{shown} ({times}) is read as unobserved, since all other numbers are 0 or more; --missing NA keeps it"
+            )
             notes.on(cells.name, f"sentinel {shown}", why)
             cells = cells.set(cells == code, None)
         elif maybe:

@@ -23,7 +23,7 @@ from likely.datasets.formats.idx import read_idx
 from likely.datasets.formats.numpy_files import part_of, read_npy, read_npz
 from likely.datasets.formats.pixels import Binarize, check_binarize, convert_pixels
 from likely.datasets.formats.sentinels import check_finite, without_sentinels
-from likely.schema import Kind, Schema
+from likely.schema import KINDS, Kind, Schema
 
 _FORMATS = {
     "csv": r"\.(csv|tsv|data)(\.gz)?$",
@@ -109,18 +109,18 @@ def read(path: str | os.PathLike[str], *, schema: Schema | None = None, **option
 
 
 def read_table(path: str | os.PathLike[str], *, schema: Schema | None = None, **options: Any) -> Table:
-    """The same with remarks on how the file was read (`notes`), and the line of each row of a CSV file (`lines`).
+    r"""The same with remarks on how the file was read (`notes`), and the line of each row of a CSV file (`lines`).
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> path = Path(tempfile.mkdtemp()) / "shop.csv"
-    >>> _ = path.write_text('item,price,sold\\ntea,"$1,200.50",31/12/2020\\npot,$3,01/02/2021\\n')
+    >>> _ = path.write_text('item,price,sold\ntea,"$1,200.50",31/12/2020\npot,$3,01/02/2021\n')
     >>> table = read_table(path)
     >>> table.frame["price"].to_list()
     [1200.5, 3.0]
-    >>> print(*table.notes, sep="\\n")
+    >>> print(*table.notes, sep="\n")
     column 'price': '$1,200.50' is read as 1200.5.
     column 'sold': '31/12/2020' is read as 2020-12-31, day first.
     """
@@ -173,7 +173,9 @@ def _read(path: Path, name: str, options: TableOptions, needed: Mapping[str, Nee
 
 def _prepared(rows: Any, path: Path, options: TableOptions) -> Any:
     """Rows of a file that is no text, without the columns to be dropped and the cells that are called unobserved."""
-    of_text = [name for name in ("decimal", "header", "separator", "encoding", "dates") if getattr(options, name) is not None]
+    of_text = [
+        name for name in ("decimal", "header", "separator", "encoding", "dates") if getattr(options, name) is not None
+    ]
     if of_text:
         raise DataError(f"{path} is no CSV file, which alone has a {of_text[0]}: leave out --{of_text[0]}.")
     if hasattr(rows, "columns"):
@@ -221,7 +223,11 @@ def _unlike_columns(frames: list[Any]) -> list[str]:
     out = []
     for name in frames[0].columns:
         found = [frame[name] for frame in frames if name in frame.columns]
-        sorts = {"number" if cells.dtype.is_numeric() else str(cells.dtype) for cells in found if cells.null_count() < len(cells)}
+        sorts = {
+            "number" if cells.dtype.is_numeric() else str(cells.dtype)
+            for cells in found
+            if cells.null_count() < len(cells)
+        }
         if len(sorts) > 1 and not all(sort.startswith("Date") for sort in sorts):
             out.append(name)
     return out
@@ -275,7 +281,8 @@ def _describe(
     rows: Any, path: Path, reading: Reading, schema: Schema | None = None
 ) -> tuple[Any, Schema, tuple[str, ...]]:
     """Rows as a matrix or frame, their schema, over all rows, so that every part fits it; and remarks."""
-    shape, notes = reading.image_shape, ()
+    shape = reading.image_shape
+    notes: tuple[str, ...] = ()
     if isinstance(rows, np.ndarray):
         if rows.ndim == 0:
             raise DataError(f"{path} holds a single number; needed is a matrix, a row per observation.")
@@ -287,6 +294,8 @@ def _describe(
         raise DataError(f"{path} is a table; binarize is for pictures.")
     else:
         rows, notes = without_sentinels(rows, keep=bool(reading.table.missing))
+        if "datetime" not in KINDS:
+            rows = _dates_as_text(rows)
     if len(rows) == 0:
         raise DataError(f"{path} has no rows.")
     if schema is not None:
@@ -296,6 +305,14 @@ def _describe(
     except (ValueError, TypeError) as error:
         raise DataError(f"{path}: {error}") from error
     return rows, schema, notes
+
+
+def _dates_as_text(rows: Any) -> Any:
+    """Dates as ISO 8601 writes them, for a schema that has no kind for them."""
+    import polars as pl
+    import polars.selectors as cs
+
+    return rows.with_columns(cs.temporal().cast(pl.String))
 
 
 def _pixels(rows: np.ndarray, shape: tuple[int, ...] | None, path: Path, reading: Reading) -> np.ndarray:

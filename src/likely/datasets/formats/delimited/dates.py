@@ -1,7 +1,7 @@
-"""Dates and times as people write them: `2020-12-31`, `2020-12-31T23:59:30Z`, `31/12/2020 23:59`, `12/31/20`, `31 Dec 2020`.
+"""Dates and times as people write them: `2020-12-31`, `31/12/2020 23:59`, `12/31/20`, `31 Dec 2020`.
 
-A cell is taken apart into three parts of a date, a time and an offset from UTC by one expression. In `03/04/2020` either
-of the first two may be the day: a part above 12 can only be a day, and is evidence for all cells of the column.
+A cell is taken apart into three parts of a date, a time and an offset from UTC by one expression. In `03/04/2020`
+either of the first two may be the day: a part above 12 can only be a day, and is evidence for the whole column.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
     "[Jj]an(?:uary)?|[Ff]eb(?:ruary)?|[Mm]ar(?:ch)?|[Aa]pr(?:il)?|[Mm]ay|[Jj]une?|[Jj]uly?|[Aa]ug(?:ust)?|"
-    "[Ss]ept?(?:ember)?|[Oo]ct(?:ober)?|[Nn]ov(?:ember)?|[Dd]ec(?:ember)?|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC"
+    "[Ss]ept?(?:ember)?|[Oo]ct(?:ober)?|[Nn]ov(?:ember)?|[Dd]ec(?:ember)?|"
+    "JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC"
 )
 PARTS = (
-    rf"^(?<a>\d{{4}}|\d{{1,2}}|{_MONTH})(?<sign>[-/.]|\.? )(?<b>\d{{1,2}}|{_MONTH})(?:[-/.]|[.,]? )(?<c>\d{{4}}|\d{{1,2}})"
+    rf"^(?<a>\d{{4}}|\d{{1,2}}|{_MONTH})(?<sign>[-/.]|\.? )(?<b>\d{{1,2}}|{_MONTH})(?:[-/.]|[.,]? )"
+    r"(?<c>\d{4}|\d{1,2})"
     r"(?:(?:[T ]|, )\s?(?<hour>\d{1,2}):(?<minute>\d{2})(?::(?<seconds>\d{2})(?<fraction>[.,]\d{1,9})?)?"
     r"\s?(?<half>[AaPp]\.?[Mm]\.?)?\s?(?<offset>Z|UTC|GMT|[+-]\d{2}:?\d{2})?)?$"
 )
@@ -45,7 +47,9 @@ def taken_apart(cells: pl.Series) -> pl.DataFrame:
     dotted = (pl.col("sign") == ".") & ~iso & ~named_a & ~named_b  # 31.12.2020 has its day first, wherever it is used
     both = named_a & named_b
     year = pl.when(iso).then(a).otherwise(c).cast(pl.Int32, strict=False)
-    year = pl.when(iso | (c.str.len_chars() == 4)).then(year).when(year >= _PIVOT).then(1900 + year).otherwise(2000 + year)
+    year = (
+        pl.when(iso | (c.str.len_chars() == 4)).then(year).when(year >= _PIVOT).then(1900 + year).otherwise(2000 + year)
+    )
     words = pl.when(named_a).then(a).when(named_b).then(b).str.to_lowercase().str.slice(0, 3)
     names = words.replace_strict(list(_MONTHS), [str(i) for i in range(1, 13)], default=None, return_dtype=pl.String)
     month = pl.when(named_a | named_b).then(names).when(iso | dotted).then(b)
@@ -126,10 +130,9 @@ class DateTally:
             return pl.repeat(True, len(values), eager=True)
         parts = taken_apart(values)
         first, second = parts["first"], parts["second"]
-        orders = ("day", "month") if order is None else (order,)
-        date = as_dates(parts, orders[0], True).is_not_null()
+        date = as_dates(parts, order or "day", True).is_not_null()
         if order is None and len(first) > first.null_count():
-            date = date | as_dates(parts, orders[1], True).is_not_null()
+            date = date | as_dates(parts, "month", True).is_not_null()
         checks = {
             "day_first": lambda: date & (first > 12).fill_null(False),
             "month_first": lambda: date & (second > 12).fill_null(False),

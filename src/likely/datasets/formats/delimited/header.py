@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,8 +29,8 @@ def names_of(cells: pl.DataFrame, line: int, path: Path, header: bool | None) ->
     twice = next((i for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
         raise DataError(
-            f"{path}, line {line} has two columns called {names[twice]!r}, the {_ordinal(names.index(names[twice]))} and "
-            f"the {_ordinal(twice)}: rename one, or give --no-header (header=False) if line {line} is data."
+            f"{path}, line {line} has two columns called {names[twice]!r}, the {_ordinal(names.index(names[twice]))} "
+            f"and the {_ordinal(twice)}: rename one, or give --no-header (header=False) if line {line} is data."
         )
     return names
 
@@ -65,7 +66,7 @@ def _is_series(first: list[str], rows: list[Row]) -> bool:
         return False
     values = [int(first[place]) for place in counted]
     below = [row[place] for row in rows for place in counted if _is_number(row[place])]
-    steps = {after - before for before, after in zip(values, values[1:], strict=False)}
+    steps = {after - before for before, after in itertools.pairwise(values)}
     if len(values) < 2 or len(steps) != 1 or steps == {0} or not below:
         return False
     if all(value in _YEARS for value in values):
@@ -103,7 +104,7 @@ def _is_value(cell: str | None) -> bool:
 
 
 def _python_pattern(pattern: str) -> re.Pattern[str]:
-    """A pattern of polars as Python spells it: its groups are (?P<name>...), and \\p{Sc} is a class of signs."""
+    """A pattern of polars as Python spells it, whose groups and classes of signs are written otherwise."""
     return re.compile(pattern.replace("(?<", "(?P<").replace(r"\p{Sc}", "[$£€¥₹₩₽₺₴₪฿]"))
 
 

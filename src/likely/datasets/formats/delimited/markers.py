@@ -10,7 +10,7 @@ HOLES = (
 
 # Unobserved in a column that otherwise holds numbers or dates. Beside words they may well be categories, as `unknown`
 # is among the jobs of a census.
-SIGNS = ("-", "--", "---", ".", "..", "...", "*", "**", "–", "—", "_", "/")  # noqa: RUF001
+SIGNS = ("-", "--", "---", ".", "..", "...", "*", "**", "–", "—", "_", "/")
 MARKERS = (*SIGNS, "na", "missing", "unknown", "not available", "not applicable", "no data", "nil", "nd", "tbd")
 
 # Pairs of words for yes and no, in small letters. A column is Boolean where all of its words are of one pair.

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 _CODES = (
-    "USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|RUB|TRY|KRW|SGD|HKD|ILS|THB|kr|zł|Fr\\."
+    "USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|RUB|TRY|KRW|SGD|HKD|ILS|THB|"
+    r"kr|zł|Fr\."
 )
 _CURRENCY = rf"(?:US|A|C|R|HK|NZ|S)?\p{{Sc}}|{_CODES}"
 _SPACE = r"[ \u00a0\u2009\u202f]"
@@ -26,12 +27,16 @@ PARTS = (
 )
 _GROUPS = r"[ '’\u00a0\u2009\u202f]"
 _EXPONENT = r"(?:[eE][+-]?\d+)?"
-# Thousands apart, or lakhs as in 12,34,567; then the fraction. No group begins with a zero: 0.123 has a decimal point, and
-# 0,123 a decimal comma.
-_POINT = rf"^(?:\d+|[1-9]\d{{0,2}}(?:,\d{{3}})+|[1-9]\d?(?:,\d{{2}})+,\d{{3}}|[1-9]\d{{0,2}}(?:{_GROUPS}\d{{3}})+)?(?:\.\d*)?{_EXPONENT}$"
-_COMMA = rf"^(?:\d+|[1-9]\d{{0,2}}(?:\.\d{{3}})+|[1-9]\d{{0,2}}(?:{_GROUPS}\d{{3}})+)?(?:,\d*)?{_EXPONENT}$"
+# Thousands apart, or lakhs as in 12,34,567; then the fraction. No group begins with a zero: 0.123 has a decimal point,
+# and 0,123 a decimal comma.
+_SPACED = rf"[1-9]\d{{0,2}}(?:{_GROUPS}\d{{3}})+"
+_POINTED = r"[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d?(?:,\d{2})+,\d{3}"
+_POINT = rf"^(?:\d+|{_POINTED}|{_SPACED})?(?:\.\d*)?{_EXPONENT}$"
+_COMMA = rf"^(?:\d+|[1-9]\d{{0,2}}(?:\.\d{{3}})+|{_SPACED})?(?:,\d*)?{_EXPONENT}$"
 _MINUS = r"[\u2212\u2012\u2013\uFE63\uFF0D]"
-AMBIGUOUS_POINT = r"^[+-]?(?:[1-9]\d{0,2}(?:\.\d{3})?|0)$"  # Plain numbers that may all be whole ones: 1.234, 12, 5.000.
+AMBIGUOUS_POINT = (
+    r"^[+-]?(?:[1-9]\d{0,2}(?:\.\d{3})?|0)$"  # Plain numbers that may all be whole ones: 1.234, 12, 5.000.
+)
 
 
 def taken_apart(cells: pl.Series) -> pl.DataFrame:
@@ -43,10 +48,14 @@ def taken_apart(cells: pl.Series) -> pl.DataFrame:
 
     parts = cells.str.replace_all(_MINUS, "-").str.extract_groups(PARTS).struct.unnest()
     core, paired = pl.col("core"), pl.col("open").is_null() == pl.col("close").is_null()
-    signs = pl.sum_horizontal(pl.col(name).is_not_null().cast(pl.Int8) for name in ("open", "sign", "inner", "trailing"))
+    signs = pl.sum_horizontal(
+        pl.col(name).is_not_null().cast(pl.Int8) for name in ("open", "sign", "inner", "trailing")
+    )
     either = pl.col("before").is_null() | pl.col("after").is_null() | (pl.col("after") == "%")
     valid = (core.is_not_null() & paired & (signs <= 1) & either).fill_null(False)
-    minus = pl.any_horizontal(pl.col(name).str.contains("-", literal=True).fill_null(False) for name in ("sign", "inner"))
+    minus = pl.any_horizontal(
+        pl.col(name).str.contains("-", literal=True).fill_null(False) for name in ("sign", "inner")
+    )
     return parts.select(
         core,
         (pl.col("open").is_not_null() | pl.col("trailing").is_not_null() | minus).alias("negative"),

@@ -43,9 +43,7 @@ def decide(plans: Mapping[str, Plan], options: TableOptions, separator: str, has
 
 
 def _tells(found: Plan) -> bool:
-    return found.dates is not None and (
-        found.dates.day_first is not None or found.dates.month_first is not None
-    )
+    return found.dates is not None and (found.dates.day_first is not None or found.dates.month_first is not None)
 
 
 def _constant_part(tally: dates.DateTally) -> str | None:
@@ -111,8 +109,8 @@ def _describe_dates(notes: Notes, name: str, found: Plan, tally: dates.DateTally
     notes.on(
         name,
         f"order {found.first} {found.by}{zone}",
-        f"{tally.either!r} is read as {_read(tally.either, found)}{zone}, {found.first} first, {why}; --dates {other} reads "
-        f"it as {_read(tally.either, replace(found, first=other))}",
+        f"{tally.either!r} is read as {_read(tally.either, found)}{zone}, {found.first} first, {why}; --dates {other} "
+        f"reads it as {_read(tally.either, replace(found, first=other))}",
     )
 
 

@@ -1,8 +1,8 @@
 """The rows of a CSV text, a few megabytes at a time: cells as text, every row counted, every row with its line.
 
 polars splits the cells and fills up rows that are too short. So the cells of each row are counted first, and rows of
-unequal length refused with their line. Text whose quotes are not those of CSV, such as the inches in `5" pipe`, is split
-by Python's csv module, which is slower.
+unequal length refused with their line. Text whose quotes are not those of CSV, such as the inches in `5" pipe`, is
+split by Python's csv module, which is slower.
 """
 
 from __future__ import annotations
@@ -191,7 +191,8 @@ class Rows:
         )
         first, done = self._line, False
         while not done:
-            rows, lines = [], []
+            rows: list[list[str]] = []
+            lines: list[int] = []
             try:
                 while len(rows) < _ROWS_A_BLOCK:
                     line = first + reader.line_num

@@ -89,9 +89,7 @@ class _Column:
     marker: tuple[int, str] | None = None
 
 
-def parse_table(
-    source: Source, path: Path, options: TableOptions, needed: Mapping[str, Needed] | None = None
-) -> Table:
+def parse_table(source: Source, path: Path, options: TableOptions, needed: Mapping[str, Needed] | None = None) -> Table:
     """The table in a CSV text.
 
     Parameters
@@ -141,9 +139,7 @@ class _Reader:
         if again:
             self._read_again(again)
         texts = {column.name: _joined(column) for column in self.columns if column.is_text}
-        plans = {
-            name: self._plan(name, cells) for name, cells in texts.items() if self.needed.get(name) != "text"
-        }
+        plans = {name: self._plan(name, cells) for name, cells in texts.items() if self.needed.get(name) != "text"}
         has_points = any(
             piece.dtype == pl.Float64 for column in self.columns if not column.is_text for piece in column.pieces[:1]
         )
@@ -192,7 +188,9 @@ class _Reader:
         if names is None:
             names = [f"x{i}" for i in range(cells.width)]
             if self.options.header is None:
-                what = "the column is called x0" if len(names) == 1 else f"the columns are called x0 to x{len(names) - 1}"
+                what = (
+                    "the column is called x0" if len(names) == 1 else f"the columns are called x0 to x{len(names) - 1}"
+                )
                 self.notes.add(f"line {lines[0]} looks like data, so {what}; --header reads it as names.")
         else:
             self.unnamed_first = (cells[0, 0] or "").strip() == ""
@@ -263,7 +261,7 @@ class _Reader:
         return found.fill_nan(None)
 
     def _is_suspect(self, column: _Column, cells: pl.Series, found: pl.Series) -> bool:
-        """Whether floats may be whole numbers with points between thousands, or codes of more digits than floats hold."""
+        """Whether floats may be whole numbers with points in them, or codes of more digits than floats hold."""
         largest = found.abs().max()
         if isinstance(largest, float) and largest >= _LONGEST and cells.str.contains(r"^\d{19,}$").any():
             return True
@@ -315,8 +313,8 @@ class _Reader:
     def _misfit(self, name: str, cells: pl.Series, needed: str) -> DataError:
         row = remarks.first_misfit(cells, needed)
         return DataError(
-            f"{self.path}, line {self.lines[row]}: column {name!r} holds {cells[row]!r}, and needed is a {needed}: correct "
-            f"it, or read it as unobserved with --missing."
+            f"{self.path}, line {self.lines[row]}: column {name!r} holds {cells[row]!r}, and needed is a {needed}: "
+            "correct it, or read it as unobserved with --missing."
         )
 
     def _plain(self, column: _Column) -> pl.Series:
@@ -350,7 +348,9 @@ def check_drop(names: list[str], options: TableOptions, path: Path) -> None:
     """Refuse to drop columns that are not there, or all of them."""
     for name in map(str, options.drop):
         if name not in names:
-            raise DataError(f"{path} has no column {name!r} to drop.{did_you_mean(name, names)} It has {listed(names)}.")
+            raise DataError(
+                f"{path} has no column {name!r} to drop.{did_you_mean(name, names)} It has {listed(names)}."
+            )
     if set(names) <= set(options.drop):
         raise DataError(f"{path}: all of its columns are dropped; leave one.")
 
@@ -374,7 +374,8 @@ def _joined(column: _Column) -> pl.Series:
 
     if not column.pieces:
         return pl.Series(column.name, [], dtype=pl.String)
-    target = pl.String if column.is_text else max((piece.dtype for piece in column.pieces), key=[pl.Int64, pl.Float64].index)
+    numbers_type = pl.Float64 if any(piece.dtype == pl.Float64 for piece in column.pieces) else pl.Int64
+    target = pl.String if column.is_text else numbers_type
     out = pl.concat([piece.cast(target) for piece in column.pieces], rechunk=True)
     column.pieces = [out]
     return out

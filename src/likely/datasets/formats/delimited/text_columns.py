@@ -1,7 +1,7 @@
 """What a column of text is: numbers, dates, true and false, or text; decided by all of its cells, and of the file.
 
-A column is planned first: `plan` counts what its cells say, and leaves open what they do not, such as whether 1,234 is a
-thousand or 03/04/2020 is in March. The other columns then decide, and `convert` reads the cells. Both go through a
+A column is planned first: `plan` counts what its cells say, and leaves open what they do not, such as whether 1,234 is
+a thousand or 03/04/2020 is in March. The other columns then decide, and `convert` reads the cells. Both go through a
 column in pieces, so that memory stays small.
 """
 
@@ -146,8 +146,8 @@ def _contradiction(tally: numbers.NumberTally, line_of: LineOf) -> str:
     if tally.percent is not None and tally.bare is not None:
         return f"kept as text, since only some of its numbers are percentages: {at(tally.percent)}, {at(tally.bare)}"
     return (
-        f"kept as text, since {at(tally.point)} has a decimal point and {at(tally.comma)} a decimal comma; write all of "
-        "its numbers in one way, or give --decimal"
+        f"kept as text, since {at(tally.point)} has a decimal point and {at(tally.comma)} a decimal comma; write all "
+        "of its numbers in one way, or give --decimal"
     )
 
 
