@@ -9,6 +9,7 @@ import pytest
 from likely.datasets import load
 from likely.datasets.dataset import Split, permutation
 from tests.datasets.checks import (
+    check_amounts,
     check_every_row_counted,
     check_partition,
     check_stochastic_binarisation,
@@ -66,3 +67,12 @@ def test_a_reader_that_fills_up_short_rows_is_caught():
 
     with pytest.raises(AssertionError, match="nobody noticed"):
         check_every_row_counted(lenient, b"a,b,c\n" + b"1,2,3\n" * 5)
+
+
+def test_a_reader_that_takes_every_comma_for_thousands_is_caught():
+    def careless(cells: list[str]) -> list[float]:
+        return [float(cell.replace(",", "")) for cell in cells]
+
+    check_amounts(careless, [123450, 5], "en")
+    with pytest.raises(AssertionError):
+        check_amounts(careless, [50], "de")

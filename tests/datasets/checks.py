@@ -48,6 +48,28 @@ def check_every_row_counted(read: Callable[[bytes], object], text: bytes) -> Non
         assert f"line {i + 1} " in _complaint(read, damaged), f"line {i + 1} lacks a cell, and nobody noticed"
 
 
+LOCALES = {
+    "en": (",", "."),
+    "de": (".", ","),
+    "fr": ("\u202f", ","),
+    "sv": ("\u00a0", ","),
+    "ch": ("'", "."),
+}
+
+
+def written(cents: int, locale: str, frame: str = "{}") -> str:
+    """A number of cents in the manner of a country, such as 1.234,50; `frame` puts a currency about its digits."""
+    group, decimal = LOCALES[locale]
+    digits = f"{abs(cents) // 100:,}".replace(",", group) + decimal + f"{abs(cents) % 100:02d}"
+    return ("-" if cents < 0 else "") + frame.format(digits)
+
+
+def check_amounts(read: Callable[[list[str]], list[float]], cents: list[int], locale: str, frame: str = "{}") -> None:
+    """Amounts that were written in the manner of a country are read as what they are."""
+    got = read([written(amount, locale, frame) for amount in cents])
+    assert got == [amount / 100 for amount in cents]
+
+
 def _complaint(read: Callable[[bytes], object], text: bytes) -> str:
     try:
         read(text)

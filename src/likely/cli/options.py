@@ -172,7 +172,7 @@ def check_part(part: str) -> None:
 def load_rows(data: str, part: str, model: Any, reading: Reading | None = None) -> Any:
     """Rows for a fitted model: the whole of a file, or a part of a named data set.
 
-    Of a file with the target in it, a predictor is given its own columns.
+    Of a file with more columns, such as identifiers or the target of a predictor, the model is given its own.
     """
     from likely.datasets import load
 
@@ -181,9 +181,14 @@ def load_rows(data: str, part: str, model: Any, reading: Reading | None = None) 
     if not Path(data).suffix and not Path(data).exists():
         return load(data)  # which says what names there are
     rows = _read_rows(data, model, reading)
-    if hasattr(model, "predict") and set(model.schema_.names) < set(getattr(rows, "columns", ())):
-        return rows[list(model.schema_.names)]
-    return rows
+    own, found = model.schema_.names, getattr(rows, "columns", ())
+    if not set(own) < set(found):
+        return rows
+    if not hasattr(model, "predict"):
+        from likely.schema.spelling import listed
+
+        note(f"likely: the model does not know {listed([name for name in found if name not in own])}: left out.")
+    return rows[list(own)]
 
 
 def load_pairs(data: str, part: str, predictor: Any, reading: Reading | None = None) -> tuple[Any, Any]:

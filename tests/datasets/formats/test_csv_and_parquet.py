@@ -78,6 +78,13 @@ def test_quoted_cells():
         ("p,x,p\ne,x,s\np,b,s\n", ["x0", "x1", "x2"]),
         ("red,big\nblue,big\n", ["x0", "x1"]),
         ("?,b\n1,2\n", ["x0", "x1"]),
+        ("country,2019,2020\nA,1,2\nB,3,4\n", ["country", "2019", "2020"]),
+        ("country,2019,2020\nA,2010,2011\nB,2012,2013\n", ["x0", "x1", "x2"]),  # years over years are data
+        ("Paris,2019,2020\nParis,1,2\n", ["x0", "x1", "x2"]),
+        ("subject,1,2,3\na,0.5,0.1,0.7\nb,0.2,0.4,0.9\n", ["subject", "1", "2", "3"]),
+        ("a,1,2,3\nb,4,5,6\n", ["x0", "x1", "x2", "x3"]),
+        ("2020-01-01,x\n2020-01-02,y\n", ["x0", "x1"]),
+        ("$5,x\n$6,y\n", ["x0", "x1"]),
     ],
 )
 def test_headers_are_told_from_data(text, names):
@@ -90,8 +97,10 @@ def test_header_by_order():
 
 
 def test_two_columns_of_one_name():
-    with pytest.raises(DataError, match="two columns called 'a'"):
-        parse("a,a\n1,2\n")
+    with pytest.raises(
+        DataError, match=r"line 2 has two columns called 'a', the 1st and the 3rd: rename one, or give --no-"
+    ):
+        parse("\na,b,a\n1,2,3\n")
 
 
 def test_a_column_of_row_numbers_is_dropped():
@@ -107,7 +116,7 @@ def test_a_column_of_row_numbers_is_dropped():
         (b"a,b\n1,2,9\n3,4\n", "line 2 has 3 cells"),
         (b'a,b\n"x\ny",2\n"z",3,4\n', "line 4 has 3 cells"),
         (b'a,b\n1,2\n3,"4\n', "line 3: unexpected end of data"),
-        (b"a,b\n1,caf\xe9\n", "line 2: byte 0xe9 at offset 9 is no UTF-8"),
+        (b"a,b\n1,caf\x81\n", "line 2: byte 0x81 at offset 9 is no UTF-8"),
         (b"", "is empty"),
         (b"\n\n", "is empty"),
     ],

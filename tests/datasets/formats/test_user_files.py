@@ -2,7 +2,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from likely.datasets import DataError, DataNotFoundError, load
+from likely.datasets import DataError, DataNotFoundError, load, read
 from tests.datasets.files import idx_bytes, matrix_text, write
 
 BITS = np.random.RandomState(0).randint(0, 2, (30, 4))
@@ -176,6 +176,28 @@ def test_a_column_that_is_text_in_one_part_is_text_in_all(tmp_path):
     data = load(tmp_path)
     assert data.schema.columns[1].categories == ("2", "4", "x")
     assert data.schema.encode(data.train).shape == (1, 2)
+
+
+def test_words_stay_as_they_are_written_if_a_part_has_others(tmp_path):
+    write(tmp_path / "train.csv", "a,b\n1,yes\n3,no\n")
+    write(tmp_path / "test.csv", "a,b\n1,perhaps\n")
+    data = load(tmp_path)
+    assert data.schema.columns[1].categories == ("no", "perhaps", "yes")
+
+
+def test_remarks_of_parts_name_their_files(tmp_path):
+    write(tmp_path / "train.csv", "a,b\n1,$2.5\n3,$4\n")
+    write(tmp_path / "test.csv", "a,b\n1,$1\n")
+    assert "train.csv: column 'b': '$2.5' is read as 2.5." in load(tmp_path).notes
+
+
+def test_a_file_is_read_as_a_schema_asks(tmp_path):
+    data = load(write(tmp_path / "table.csv", "code,x\n" + "".join(f"{'ab1'[i % 3]},{i}.5\n" for i in range(30))))
+    new = write(tmp_path / "new.csv", "code,x\n1,2\n1,3\n")
+    assert read(new)["code"].to_list() == [1, 1]
+    assert read(new, schema=data.schema)["code"].to_list() == ["1", "1"]
+    with pytest.raises(DataError, match=r"new\.csv, line 3: column 'x' holds 'many', and needed is a number"):
+        read(write(new, "code,x\n1,2\n1,many\n"), schema=data.schema)
 
 
 @pytest.mark.parametrize("text", ["a,b\n", "a,b\n1,2\n3,4\n"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -40,34 +40,50 @@ def without_sentinels(frame: pl.DataFrame, keep: bool) -> tuple[pl.DataFrame, tu
 
 def _without(cells: pl.Series, notes: Notes, keep: bool) -> pl.Series:
     rest = cells.fill_nan(None) if cells.dtype.is_float() else cells
-    for _ in range(_MOST_SENTINELS):
-        low, high = rest.min(), rest.max()
-        code = next((x for x in (low, high) if isinstance(x, int | float) and _is_nines(x)), None)
-        if code is None:
-            break
-        n = int((rest == code).sum())
-        others = rest.filter(rest != code)
-        least, greatest = others.min(), others.max()
-        if not isinstance(least, int | float) or not isinstance(greatest, int | float):
-            break
-        alone = code < 0 <= least
-        gap = least - code if code < least else code - greatest
-        sure, maybe = alone and n > 1 and not keep, alone or (n > 1 and gap > greatest - least)
-        shown, times = f"{code:g}", "once" if n == 1 else f"{n:,} times"
-        if sure:
-            why = (
-                f"{shown} ({times}) is read as unobserved, since all other numbers are 0 or more; --missing NA keeps it"
-            )
-            notes.on(cells.name, f"sentinel {shown}", why)
-            cells = cells.set(cells == code, None)
-        elif maybe:
-            why = f"{shown} ({times}) may stand for unobserved cells; --missing={shown} reads it so"
-            notes.on(cells.name, f"sentinel? {shown}", why)
-        rest = others if rest.null_count() == 0 else rest.set(rest == code, None)
+    codes: list[float] = []
+    while len(codes) < _MOST_SENTINELS and _is_nines(low := rest.min()) and low < 0:
+        codes.append(low)
+        rest = rest.filter(rest != low)
+    least, greatest = rest.min(), rest.max()
+    if isinstance(least, int | float) and least >= 0:
+        for code in codes:
+            n = int((cells == code).sum())
+            if n > 1 and not keep:
+                cells = cells.set((cells == code).fill_null(False), None)
+                why = "is read as unobserved, since all other numbers are 0 or more; --missing NA keeps it"
+                notes.on(cells.name, f"sentinel {code:g}", f"{code:g} ({_times(n)}) {why}")
+            else:
+                _mention(notes, cells.name, code, n)
+    else:
+        _mention_if_far(notes, cells, codes[:1])
+    _mention_if_far(notes, cells, [greatest] if _is_nines(greatest) and greatest > 0 else [])
     return cells
 
 
-def _is_nines(number: float) -> bool:
+def _mention_if_far(notes: Notes, cells: pl.Series, codes: list[float]) -> None:
+    """Mention a number that recurs, and is farther from the others than these are from each other."""
+    for code in codes:
+        others = cells.filter(cells != code)
+        least, greatest, n = others.min(), others.max(), int((cells == code).sum())
+        if n > 1 and isinstance(least, int | float) and isinstance(greatest, int | float):
+            gap = least - code if code < least else code - greatest
+            if gap > greatest - least:
+                _mention(notes, cells.name, code, n)
+
+
+def _mention(notes: Notes, name: str, code: float, n: int) -> None:
+    text = f"{code:g} ({_times(n)}) may stand for unobserved cells; --missing={code:g} reads it so"
+    notes.on(name, f"sentinel? {code:g}", text)
+
+
+def _times(n: int) -> str:
+    return "once" if n == 1 else f"{n:,} times"
+
+
+def _is_nines(number: Any) -> TypeGuard[float]:
+    """Whether a number is written with nines alone, two or more of them."""
+    if not isinstance(number, int | float):
+        return False
     digits = f"{abs(number):.10g}".replace(".", "")
     return len(digits) >= 2 and set(digits) == {"9"}
 
@@ -77,7 +93,8 @@ def check_finite(table: Table, path: Path) -> None:
     for cells in table.frame.iter_columns():
         if not cells.dtype.is_float():
             continue
-        largest = cells.fill_nan(None).abs().max()
+        cells = cells.fill_nan(None)
+        largest = cells.abs().max()
         if not isinstance(largest, float) or largest <= _LARGEST:
             continue
         row = int((cells.abs() > _LARGEST).fill_null(False).arg_max() or 0)

@@ -110,7 +110,7 @@ class NumberTally:
         for sign in self.fraction_signs ^ set(".,e"):
             if core.str.contains("[eE]" if sign == "e" else f"[{sign}]").any():
                 self.fraction_signs |= {sign}
-        for currency in parts["currency"].filter(number).unique().drop_nulls():
+        for currency in parts["currency"].filter(number).drop_nulls().unique(maintain_order=True):
             if currency not in self.currencies:
                 self.currencies[currency] = values.filter(number & (parts["currency"] == currency))[0]
 
