@@ -213,6 +213,27 @@ def test_fit_refusals(table, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_options_of_reading_and_what_is_said_of_it(tmp_path):
+    rows = "".join(f"{i};{'ab'[i % 2]};{i % 7},5 €;{'refused' if i == 9 else i}\n" for i in range(30))
+    (tmp_path / "table.csv").write_text("id;letter;price;n\n" + rows)
+    (tmp_path / "new.csv").write_text("id;letter;price;n\n1;a;0,5 €;2\n2;b;cheap;3\n")
+    out, data = tmp_path / "m.likely", tmp_path / "table.csv"
+    done = run("fit", "independent", data, "--out", out, "--drop", "id", "--missing", "refused,-999")
+    assert done.exit_code == 0
+    assert done.stderr == "likely: column 'price': '0,5 €' is read as 0.5.\n"
+    refused = run("score", out, tmp_path / "new.csv")
+    assert refused.exit_code == 2
+    assert "new.csv, line 3: column 'price' holds 'cheap', and needed is a number" in refused.stderr
+    scored = run("score", out, tmp_path / "new.csv", "--missing", "cheap", "--json")
+    assert scored.exit_code == 0
+    assert "the model does not know id: left out" in scored.stderr
+    wrong = run("fit", "independent", data, "--force", "--out", out, "--decimal", ";")
+    assert wrong.exit_code == 2
+    assert "decimal must be '.' or ','" in wrong.stderr
+    named = run("fit", "independent", "digits", "--force", "--out", out, "--no-header")
+    assert "--header is for tables in files, and digits is a data set" in named.stderr
+
+
 def test_without_a_name_a_model_is_saved_under_its_own(table, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "saved as independent.likely" in succeed("fit", "independent", table).stdout
