@@ -36,6 +36,8 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as real impor
     from likely.contract.surprise.results import Surprise as Surprise
     from likely.datasets import Corpus as Corpus
     from likely.datasets import DataError as DataError
+    from likely.information.fidelity.fidelity import fidelity as fidelity
+    from likely.information.fidelity.result import Fidelity as Fidelity
     from likely.information.two_sample import classifier_test as classifier_test
     from likely.information.two_sample import mmd_test as mmd_test
     from likely.leaderboard import Leaderboard as Leaderboard
@@ -124,6 +126,8 @@ _HOMES = {
     "manifold": "likely.models.latent.diagnosis.walks",
     "mutual_information_gap": "likely.models.latent.diagnosis.disentanglement",
     "beta_vae_score": "likely.models.latent.diagnosis.disentanglement",
+    "fidelity": "likely.information.fidelity.fidelity",
+    "Fidelity": "likely.information.fidelity.result",
     "classifier_test": "likely.information.two_sample",
     "mmd_test": "likely.information.two_sample",
     "gradient_flow": "likely.models.language.recurrent.gradient_flow",

@@ -4,12 +4,20 @@ from functools import partial
 from itertools import combinations
 
 import numpy as np
+import polars as pl
 import pytest
 from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeClassifier
 
 from likely import classifier_test, mmd_test
 from likely.information import two_sample
-from tests.information.two_sample_checks import check_level, discrepancy_by_loops, p_values
+from tests.information.two_sample_checks import (
+    check_level,
+    discrepancy_by_loops,
+    mixed_discrepancy_by_loops,
+    mixed_p_values,
+    p_values,
+)
 
 MMD = partial(mmd_test, n_permutations=99)
 BAYES = partial(classifier_test, classifier=GaussianNB())
@@ -21,6 +29,38 @@ def test_discrepancy_is_its_definition(global_random_seed):
     deviation = np.concatenate([x, y]).std(axis=0)
     found = mmd_test(x, y, bandwidth=0.8, n_permutations=1).statistic
     np.testing.assert_allclose(found, discrepancy_by_loops(x / deviation, y / deviation, 0.8), rtol=1e-9)
+
+
+def test_discrepancy_of_mixed_rows_is_its_definition(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    x, y = ([[rng.choice(["a", "b", "c"]), rng.normal()] for _ in range(8)] for _ in range(2))
+    found = mmd_test(x, y, bandwidth=0.8, n_permutations=1).statistic
+    np.testing.assert_allclose(found, mixed_discrepancy_by_loops(x, y, 0.8), rtol=1e-5)  # corners in single precision
+
+
+def test_p_values_of_mixed_rows_are_uniform_where_nothing_differs(global_random_seed):
+    check_level(mixed_p_values(MMD, global_random_seed, 200))
+    trees = DecisionTreeClassifier(max_depth=2, random_state=0)  # takes unobserved cells; its leaves tie
+    check_level(mixed_p_values(partial(classifier_test, classifier=trees), global_random_seed, 200), uniform=False)
+
+
+def test_differences_of_mixed_frames_are_found(global_random_seed):
+    """Words that come with other dates, and holes in other places; each column alone is as in the other set."""
+    rng = np.random.default_rng(global_random_seed)
+    n = 300
+    words, days = rng.choice(["tea", "coffee"], n), rng.integers(0, 1000, n)
+    hole = rng.random(n) < 0.3
+
+    def frame(words, days, hole):
+        dates = np.where(hole, np.datetime64("NaT"), np.datetime64("2020-01-01") + days.astype("m8[D]"))
+        return pl.DataFrame({"drink": words, "day": dates})
+
+    x = frame(words, np.where(words == "tea", days, days + 1000), hole)
+    together = rng.permutation(n)
+    y = frame(words, np.where(words[together] == "tea", days, days + 1000), hole)
+    assert mmd_test(x, y, n_permutations=199).rejected
+    assert classifier_test(x, y).rejected
+    assert classifier_test(x, frame(words, np.where(words == "tea", days, days + 1000), words == "tea")).rejected
 
 
 def test_p_values_are_uniform_where_nothing_differs(global_random_seed):
@@ -89,10 +129,13 @@ def test_default_classifier_takes_holes_and_tells_a_ring_from_a_disc():
 
 def test_bad_rows_are_refused():
     rows = np.zeros((5, 2))
-    with pytest.raises(ValueError, match=r"got shapes \(5, 2\) and \(5, 3\)"):
+    with pytest.raises(ValueError, match="the rows of X have 2 columns and the rows of Y 3"):
         mmd_test(rows, np.zeros((5, 3)))
-    with pytest.raises(ValueError, match="impute NaN cells, or use classifier_test"):
-        mmd_test(rows, np.full((5, 2), np.nan))
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
+        mmd_test(rows, np.zeros(5))
+    for test in (mmd_test, classifier_test):
+        with pytest.raises(ValueError, match="column 'x0' of the rows of Y holds an infinite number in row 0"):
+            test(rows, np.full((5, 2), np.inf))
     with pytest.raises(ValueError, match="at least 2 rows"):
         mmd_test(rows, rows[:1])
     with pytest.raises(ValueError, match="at least 4 rows of each set, got 5 and 3"):

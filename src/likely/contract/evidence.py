@@ -262,7 +262,7 @@ class Evidence:
         >>> frame["value"].to_list()
         [-1.0, -2.0]
         """
-        from likely.contract.notebook import frame_of
+        from likely.tabulation import frame_of
 
         rows = {
             "row": np.arange(len(self)),

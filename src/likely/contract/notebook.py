@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
 from likely.contract.evidence import SIGNS, Evidence
+from likely.tabulation import table
 
 _KINDS = {
     "exact": "exact",
@@ -21,26 +22,11 @@ _KINDS = {
     "upper": "an upper bound",
     "estimate": "an estimate between limits",
 }
-_LIBRARIES = ("polars", "pandas", "pyarrow")
 _MOST_ROWS, _MOST_COLUMNS = 8, 12  # of a table of cells
 _CLOCKS = ("epoch", "seconds")  # of learning curves: when, not what
 _LONGEST = 60  # characters of a value
 _N_BARS, _WIDTH, _HEIGHT = 30, 240, 48  # of the picture, in pixels
 _FILLED = "background: #f6c48a; color: #16202c"  # a cell that was not observed
-
-
-def table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table of texts.
-
-    Examples
-    --------
-    >>> table(["a"], [["<b>"]])
-    '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
-    """
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    head = f"<thead><tr>{head}</tr></thead>" if head else ""
-    return f"<table>{head}<tbody>{body}</tbody></table>"
 
 
 def show_estimator(estimator: Any) -> str:
@@ -149,15 +135,6 @@ def histogram(values: np.ndarray, of: str = "log p of the rows") -> str:
         f'<text x="0" y="{_HEIGHT + 12}" {label}>{edges[0]:.4g}</text>'
         f'<text x="{_WIDTH}" y="{_HEIGHT + 12}" text-anchor="end" {label}>{edges[-1]:.4g}</text></svg>'
     )
-
-
-def frame_of(columns: dict[str, Any], backend: str) -> Any:
-    """A data frame of a library's own kind."""
-    if backend not in _LIBRARIES:
-        raise ValueError(f"`backend` must be one of {', '.join(map(repr, _LIBRARIES))}, got {backend!r}.")
-    import narwhals as nw
-
-    return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
 
 
 def _changed(estimator: Any) -> dict[str, Any]:

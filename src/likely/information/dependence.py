@@ -6,9 +6,9 @@ from itertools import combinations
 
 import numpy as np
 
+from likely.information.binning import Bins
 from likely.schema import Schema
 
-N_BINS = 8  # into which a numeric column is sorted, equally filled
 MAX_COLUMNS = 60  # All their pairs are looked at, 1770 of them; of wider tables the columns with the largest entropy.
 
 
@@ -52,14 +52,9 @@ def mutual_information(a: np.ndarray, b: np.ndarray) -> float:
 
 def _bins(cells: np.ndarray, kind: str) -> np.ndarray:
     """Codes of a column, -1 where unobserved."""
-    out = np.full(len(cells), -1)
-    seen = ~np.isnan(cells)
     if kind in ("binary", "categorical"):
-        out[seen] = cells[seen].astype(int)
-    elif seen.any():
-        edges = np.unique(np.quantile(cells[seen], np.linspace(0, 1, N_BINS + 1)[1:-1]))
-        out[seen] = np.searchsorted(edges, cells[seen], side="right")
-    return out
+        return np.where(np.isnan(cells), -1, cells).astype(int)
+    return Bins.of(cells).codes(cells)
 
 
 def entropy(counts: np.ndarray) -> float:

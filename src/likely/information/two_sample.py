@@ -2,6 +2,7 @@
 
 `mmd_test`: the maximum mean discrepancy with a Gaussian kernel, by permutations (Gretton et al., 2012).
 `classifier_test`: whether a classifier tells held-out rows of the two apart (Lopez-Paz and Oquab, 2017).
+Rows may have numbers, words, truth values, dates and unobserved cells, in arrays and in data frames.
 Both are exact: where the two distributions are the same, P(p-value <= a) is a at any number of rows, up to the grain of
 the permutations, and below a only where statistics tie, as they do for rows that repeat each other. Cost: O((n + m)²)
 for the first, and as much again for every 30 permutations or so; a fit of the classifier for the second.
@@ -13,6 +14,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from likely.information.mixed_rows import MixedRows, read_together
 
 _TIE_DEALS = 199  # with which `classifier_test` orders the deals of labels that have as many hits as the true one
 
@@ -53,6 +56,7 @@ def mmd_test(
     Y: Any,
     *,
     bandwidth: float | None = None,
+    ranks: bool | None = None,
     n_permutations: int = 500,
     random_state: int = 0,
     level: float = 0.05,
@@ -61,8 +65,13 @@ def mmd_test(
 
     Parameters
     ----------
-    X, Y : (n, d) and (m, d) complete rows of numbers. Columns are divided by their deviation in both together.
+    X, Y : (n, d) and (m, d) rows, arrays or data frames with the same columns. Numbers are divided by their deviation
+        in both sets together. In ‖a - b‖² any two categories are equally far apart, as far on average as two numbers,
+        and an unobserved cell is a state of its own: the kernel is a product over columns, Gaussian for numbers and of
+        matches for categories.
     bandwidth : s in k(a, b) = exp(-‖a - b‖²/2s²), in units of these deviations; None takes the median distance.
+    ranks : whether numbers and dates are replaced by their ranks first, which no outlier can stretch; None does so
+        unless all cells are numbers and observed.
     n_permutations : the p-value is at least 1 / (n_permutations + 1).
     random_state : seed of the permutations.
     level : the rate of false alarms at which the result decides.
@@ -74,15 +83,22 @@ def mmd_test(
     >>> other = mmd_test(rng.normal(size=(200, 2)), rng.normal(size=(200, 2)) * 1.5)
     >>> same.p_value > 0.05, other.p_value < 0.01
     (True, True)
+
+    Words, and cells that are not observed:
+
+    >>> here, there = [["tea", 1.0], ["tea", None]] * 20, [["tea", 1.0], ["coffee", 1.5]] * 20
+    >>> mmd_test(here, there).rejected
+    True
     """
-    rows, n = _pooled(X, Y)
+    read = _pooled(X, Y)
+    n = read.sizes[0]
     if n_permutations < 1:
         raise ValueError(f"`n_permutations` must be at least 1, got {n_permutations}.")
     _check_level(level)
     if bandwidth is not None and not bandwidth > 0:
         raise ValueError(f"`bandwidth` must be above 0 or None, got {bandwidth!r}.")
-    deviation = rows.std(axis=0)
-    rows = rows / np.where(deviation > 0, deviation, 1)
+    plain = not read.is_category.any() and "date" not in read.kinds and not np.isnan(read.cells).any()
+    rows = read.embedded(ranks=not plain if ranks is None else ranks)
     norms = (rows**2).sum(axis=1)
     squares = np.maximum(norms[:, None] + norms[None, :] - 2 * rows @ rows.T, 0)
     width = np.median(squares[np.triu_indices(len(rows), 1)]) ** 0.5 if bandwidth is None else bandwidth
@@ -111,7 +127,9 @@ def classifier_test(
 
     Parameters
     ----------
-    X, Y : (n, d) and (m, d) rows of numbers; NaN cells as far as the classifier takes them (the default does).
+    X, Y : (n, d) and (m, d) rows, arrays or data frames with the same columns. The classifier is given numbers: codes
+        for categories, by falling frequency, microseconds for dates, and NaN for unobserved cells (the default takes
+        them).
     classifier : a scikit-learn classifier; None takes a random forest. One without `predict_proba` and
         `decision_function` has no confidence to order by, and its false alarms are fewer than the level says.
     random_state : seed of the split, of the default classifier and of the deals.
@@ -129,7 +147,8 @@ def classifier_test(
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.model_selection import train_test_split
 
-    rows, n = _pooled(X, Y, holes=True)
+    read = _pooled(X, Y)
+    rows, n = read.for_trees(), read.sizes[0]
     _check_level(level)
     labels = np.arange(len(rows)) >= n
     if min(n, len(rows) - n) < 4:
@@ -201,14 +220,9 @@ def _discrepancies(kernel: np.ndarray, order: np.ndarray, n: int) -> np.ndarray:
     return within / (n * (n - 1)) + other / (m * (m - 1)) - 2 * across / (n * m)
 
 
-def _pooled(X: Any, Y: Any, *, holes: bool = False) -> tuple[np.ndarray, int]:
-    """All rows in one matrix, and how many of them are X's."""
-    first, second = (np.asarray(rows, dtype=np.float64) for rows in (X, Y))
-    if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1]:
-        raise ValueError(f"both sets must be (n_rows, d) with one d, got shapes {first.shape} and {second.shape}.")
-    if min(len(first), len(second)) < 2:
-        raise ValueError(f"both sets need at least 2 rows, got {len(first)} and {len(second)}.")
-    rows = np.concatenate([first, second])
-    if not np.isfinite(rows[~np.isnan(rows)] if holes else rows).all():
-        raise ValueError("rows must be finite numbers: impute NaN cells, or use classifier_test, which takes them.")
-    return rows, len(first)
+def _pooled(X: Any, Y: Any) -> MixedRows:
+    """The rows of both sets."""
+    read = read_together({"the rows of X": X, "the rows of Y": Y})
+    if min(read.sizes) < 2:
+        raise ValueError(f"both sets need at least 2 rows, got {read.sizes[0]} and {read.sizes[1]}.")
+    return read

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from likely.contract.evidence import Difference, Evidence
-from likely.contract.notebook import frame_of
 from likely.datasets import CONVENTION, Dataset, TextDataset
 from likely.schema import Measure
+from likely.tabulation import frame_of
 
 LEVEL = 0.95  # of every interval that is shown
 

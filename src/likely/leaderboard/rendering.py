@@ -6,7 +6,6 @@ from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from likely.contract.notebook import table
 from likely.datasets import CONVENTION
 from likely.leaderboard.board import Entry, Leaderboard
 from likely.leaderboard.wording import (
@@ -22,6 +21,7 @@ from likely.leaderboard.wording import (
     seconds,
     verdict,
 )
+from likely.tabulation import table
 
 if TYPE_CHECKING:
     from rich.console import Group
