@@ -21,7 +21,7 @@ class Bins:
     >>> gains = np.concatenate([np.zeros(90), np.arange(1.0, 101.0)])      # a spike at zero
     >>> bins = Bins.of(gains)
     >>> np.bincount(bins.codes(gains)).tolist()
-    [90, 13, 12, 13, 12, 13, 12, 13, 12]
+    [90, 13, 12, 13, 12, 12, 13, 12, 13]
     >>> bins.codes(np.array([0.0, 500.0, np.nan])).tolist()
     [0, 8, -1]
     """

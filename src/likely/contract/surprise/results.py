@@ -10,7 +10,8 @@ import numpy as np
 
 from likely.contract.estimator import check_count
 from likely.contract.evidence import Evidence
-from likely.contract.notebook import frame_of, show_surprise
+from likely.contract.notebook import show_surprise
+from likely.tabulation import frame_of
 
 FEW = 32  # draws of a rare pattern of holes, where there are thousands of patterns
 _TOP = 10  # rows that are explained unless others are named
