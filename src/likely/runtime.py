@@ -32,6 +32,11 @@ def float_dtype() -> np.dtype:
     return np.dtype(jax.dtypes.canonicalize_dtype(np.float64))
 
 
+def generator(key: jax.Array) -> np.random.Generator:
+    """NumPy's randomness for what is drawn outside compiled programs, as one of JAX's keys has it."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel().tolist())
+
+
 def after(first: jax.Array, array: jax.Array) -> jax.Array:
     """The array, but not before `first` is there; inside a compiled function.
 

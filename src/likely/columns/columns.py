@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from likely.columns.exponential import FAMILIES, Family
-from likely.schema import Schema
+from likely.schema import Schema, SchemaError
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,18 @@ class Columns:
 
     kinds: tuple[str, ...]
     n_categories: tuple[int, ...]
+    ordered: tuple[bool, ...] = ()  # of each column, whether its codes have an order; empty where none has
 
     @classmethod
     def of(cls, schema: Schema) -> Columns:
-        return cls(schema.kinds, tuple(column.n_categories for column in schema.columns))
+        """The columns of a schema each of which is one cell."""
+        odd = [column for column in schema.columns if column.kind in ("grid", "datetime")]
+        if odd:
+            raise SchemaError(f"column {odd[0].name!r} is {odd[0].kind}: its cells are known only once rows are.")
+        kinds = tuple("categorical" if kind == "ordinal" else kind for kind in schema.kinds)
+        ordered = tuple(kind == "ordinal" for kind in schema.kinds)
+        sizes = tuple(column.n_categories for column in schema.columns)
+        return cls(kinds, sizes, ordered if any(ordered) else ())
 
     @property
     def n_columns(self) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from likely.columns.columns import Columns
 from likely.schema import blocks
 
-_CACHED_CELLS = 1 << 15  # 256 kB of float64, which stay in the processor's cache between two operations
+CACHED_CELLS = 1 << 15  # 256 kB of float64, which stay in the processor's cache between two operations
 SPILL_BYTES = 2 << 30  # Rows in standard units that are larger than this go to a temporary file.
 
 
@@ -48,8 +48,8 @@ class Scaling:
         """Rows in standard units; the rows themselves when nothing changes."""
         if self.is_identity and rows.dtype == dtype:
             return rows
-        out = _allocate(rows.shape, dtype)
-        for start, block in blocks(rows, _CACHED_CELLS):
+        out = allocate(rows.shape, dtype)
+        for start, block in blocks(rows, CACHED_CELLS):
             cells = block.astype(np.float64)
             cells -= self.offset
             cells /= self.scale
@@ -70,7 +70,7 @@ class Scaling:
         return bool((self.offset == 0).all() and (self.scale == 1).all())
 
 
-def _allocate(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+def allocate(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Room for rows: in memory, or in a nameless temporary file that goes with the array."""
     if math.prod(shape) * np.dtype(dtype).itemsize <= SPILL_BYTES:
         return np.empty(shape, dtype)

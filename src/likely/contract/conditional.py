@@ -2,46 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from likely.columns import Columns, Scaling
+from likely.columns import Cells
+from likely.columns.codecs.categories import Categories
 from likely.contract.counts import Counts
 from likely.contract.mixing import Mixing
 from likely.contract.notebook import show_conditional
+from likely.runtime import generator
 from likely.schema import Schema
 
 N_DRAWS = 1000  # behind quantiles and intervals: a quantile of 5% then rests on fifty draws
-# Draws behind the deviation and the mode of a count, where the model does not give them: a deviation is then known to a
-# thirtieth, or worse where its tail is heavy, and a value of probability 0.1 to a fifth.
+# Draws behind the deviation and the mode of a count, where the model does not give them, and behind the mean of a column
+# whose cells do not determine it: a deviation is then known to a thirtieth, or worse where its tail is heavy, and a
+# value of probability 0.1 to a fifth.
 N_COUNT_DRAWS = 512
+_DRAWN_CELLS = 1 << 24  # that are held at a time while such moments are summed
 
 
 class Units(Protocol):
-    """The columns of a table, their families and their units."""
+    """The columns of a table, and their cells."""
 
     @property
     def schema(self) -> Schema: ...
 
     @property
-    def columns(self) -> Columns: ...
-
-    @property
-    def scaling(self) -> Scaling: ...
+    def cells(self) -> Cells: ...
 
 
 @dataclass(frozen=True)
 class TableUnits:
-    """The columns that a model learned, their families and their units."""
+    """The columns that a model learned, and their cells."""
 
     schema: Schema
-    columns: Columns
-    scaling: Scaling
+    cells: Cells
 
 
 @dataclass(frozen=True)
@@ -88,6 +87,7 @@ class Conditional:
     rows: np.ndarray  # (n_rows, d) encoded, the user's units, NaN = unobserved
     parts: ConditionalParts
     key: Callable[[Any], jax.Array]  # random_state -> randomness of the draws
+    given: Any = None  # the rows as the user gave them, whose other columns and index come back
 
     @property
     def method(self) -> str:
@@ -108,34 +108,39 @@ class Conditional:
         """Rows with each unobserved cell replaced by its expected value.
 
         The expected value of a binary cell is the probability of 1; a categorical cell has none and gets its most
-        probable category.
+        probable category. Of columns that are bent, have spikes, or are times it is the mean of 512 draws.
         """
-        return self._filled(self.units.columns.expected_rows(jnp.asarray(self.parts.mean)))
+        values = self.units.cells.expected(self.parts.mean)
+        for place, (first, *_) in self._drawn_moments().items():
+            values[:, place] = first
+        return self._filled(values)
 
     def typical(self) -> Any:
         """Rows with each unobserved cell replaced by a value that it could have: the most probable category or count,
-        the mean of a real cell.
+        the mean of a real cell, on its grid where it has one.
 
-        The most probable count is exact where the model's sums are; else it is the one that most of 512 draws have.
+        The most probable count is exact where the model's sums are; else it is the one that most of 512 draws have. The
+        mean of a column that is bent is that of a Gaussian with its mean and variance before it is bent back.
         """
-        cells = np.array(self.units.columns.typical_rows(jnp.asarray(self.parts.mean)), np.float64)
+        values = self.units.cells.typical(self.parts.mean)
         draws = None
-        for number, place in enumerate(self._count_places):
+        for number, cell in enumerate(self._count_cells):
+            place = int(self.units.cells.column_of[cell])
             holes = np.isnan(self.rows[:, place])
             if not holes.any():
                 continue
             if self.parts.counts is not None:
-                modes = self.parts.counts.modes(number, self._count_means(place))
+                modes = self.parts.counts.modes(number, self._count_means(cell))
             else:
                 draws = self._draws(N_COUNT_DRAWS, None) if draws is None else draws
                 modes = np.array([np.bincount(own.astype(np.intp)).argmax() for own in draws[:, :, place].T])
-            cells[holes, place] = modes[holes]
-        return self._filled(cells)
+            values[holes, place] = modes[holes]
+        return self._filled(values)
 
     def std(self) -> np.ndarray:
         """(n_rows, d) standard deviation of each cell: 0 where observed, NaN for categorical cells.
 
-        That of a count is exact where the model's sums are, else from 512 draws.
+        That of a count is exact where the model's sums are, else from 512 draws, as those of bent columns are.
         """
         return self._deviations()[0]
 
@@ -149,14 +154,21 @@ class Conditional:
             return self._deviations()[1]
         if of != "mean":
             raise ValueError(f"`of` must be 'mean' or 'std', got {of!r}.")
+        cells = self.units.cells
         out = np.zeros(self.rows.shape)
-        if self.parts.stderr is None:
-            return out
-        errors = np.asarray(self.parts.stderr, np.float64)
-        for block in self.units.columns.blocks:
-            cells = block.take(errors)
-            out[:, block.places] = cells.max(axis=-1) if block.kind == "categorical" else cells[..., 0]
-        return np.where(np.isnan(self.rows), out * self.units.scaling.scale, 0.0)
+        if self.parts.stderr is not None:
+            errors = np.asarray(self.parts.stderr, np.float64)
+            each = np.zeros((len(self.rows), cells.columns.n_columns))
+            for block in cells.columns.blocks:
+                own = block.take(errors)
+                each[:, block.places] = own.max(axis=-1) if block.kind == "categorical" else own[..., 0]
+            out = self._by_column(each)
+            for place, codec in enumerate(cells.codecs):
+                if codec is not None and codec.moments(own := cells.statistics_of(self.parts.mean, place)) is not None:
+                    out[:, place] = codec.moment_errors(own, cells.statistics_of(errors, place))[0]
+        for place, (_, _, error, _) in self._drawn_moments().items():
+            out[:, place] = error
+        return np.where(np.isnan(self.rows), out, 0.0)
 
     def quantile(self, level: float, *, n_draws: int = N_DRAWS, random_state: int | None = None) -> np.ndarray:
         """(n_rows, d) the value that each cell stays below with probability `level`, from so many draws.
@@ -166,7 +178,7 @@ class Conditional:
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
         draws = self._draws(n_draws, random_state)
-        ordered = np.array([kind != "categorical" for kind in self.units.columns.kinds])
+        ordered = np.array([kind != "categorical" for kind in self.units.schema.kinds])
         found = np.where(ordered, np.quantile(draws, level, axis=0), np.nan)
         return np.where(np.isnan(self.rows), found, self.rows)
 
@@ -183,24 +195,27 @@ class Conditional:
     def probabilities(self, column: str | int = 0) -> np.ndarray:
         """(n_rows, K) probability of each category of a categorical column, or of 0 and 1 of a binary one.
 
-        Where the cell is observed the row holds a single 1.
+        Where the cell is observed the row holds a single 1; nothing but zeros where its category was never seen.
         """
-        names = self.units.schema.names
+        names, cells = self.units.schema.names, self.units.cells
         if column not in names and not (isinstance(column, int) and 0 <= column < len(names)):
             raise ValueError(f"there is no column {column!r}; columns: {', '.join(names[:20])}.")
         place = names.index(column) if column in names else int(column)
-        block = next(b for b in self.units.columns.blocks if place in b.places)
-        if block.kind not in ("binary", "categorical"):
-            raise ValueError(f"column {names[place]!r} is {block.kind}: use mean(), std() or sample().")
-        mean = np.array(block.take(np.asarray(self.parts.mean))[:, block.places.index(place)])
-        table = np.hstack([1 - mean, mean]) if block.kind == "binary" else mean
+        kind, codec = self.units.schema.kinds[place], cells.codecs[place]
+        if kind not in ("binary", "categorical", "ordinal"):
+            raise ValueError(f"column {names[place]!r} is {kind}: use mean(), std() or sample().")
+        mean = np.array(cells.statistics_of(self.parts.mean, place)[0])
+        if isinstance(codec, Categories):
+            table = codec.probabilities(mean)
+        else:
+            table = np.hstack([1 - mean, mean]) if kind == "binary" else mean
         known = ~np.isnan(self.rows[:, place])
-        table[known] = np.eye(table.shape[1])[self.rows[known, place].astype(int)]
+        table[known] = np.eye(table.shape[1] + 1)[self.rows[known, place].astype(int), :-1]
         return table
 
     def sample(self, n: int = 1, random_state: int | None = None) -> list[Any]:
         """N completed copies of the rows, each a draw of all unobserved cells together."""
-        return [self._filled_user(draw) for draw in self._draws(n, random_state)]
+        return [self._filled(draw) for draw in self._draws(n, random_state)]
 
     def __repr__(self) -> str:
         holes = np.isnan(self.rows)
@@ -216,56 +231,116 @@ class Conditional:
         return show_conditional(self.rows, self.mean(), self.std(), self.units.schema.names)
 
     @property
-    def _count_places(self) -> list[int]:
-        return [place for place, kind in enumerate(self.units.columns.kinds) if kind == "count"]
+    def _count_cells(self) -> list[int]:
+        return [cell for cell, kind in enumerate(self.units.cells.columns.kinds) if kind == "count"]
 
-    def _count_means(self, place: int) -> np.ndarray:
+    def _count_means(self, cell: int) -> np.ndarray:
         """(n_rows,) expected values of a count, which has one statistic and no units."""
-        return np.asarray(self.parts.mean, np.float64)[:, self.units.columns.column_of == place][:, 0]
+        return np.asarray(self.parts.mean, np.float64)[:, self.units.cells.columns.column_of == cell][:, 0]
+
+    def _by_column(self, each: np.ndarray) -> np.ndarray:
+        """Figures of cells (n, n_cells) in standard units as those of columns (n, d); of columns of several the first's."""
+        return each[:, self.units.cells.starts[:-1]] * self.units.cells.scaling.scale
 
     def _deviations(self) -> tuple[np.ndarray, np.ndarray]:
         """Standard deviations of cells, and their Monte Carlo errors."""
-        mean, columns = np.asarray(self.parts.mean, dtype=np.float64), self.units.columns
+        cells, columns = self.units.cells, self.units.cells.columns
+        mean = np.asarray(self.parts.mean, dtype=np.float64)
         errors = np.zeros_like(mean) if self.parts.stderr is None else np.asarray(self.parts.stderr, np.float64)
-        out, off = np.full(self.rows.shape, np.nan), np.full(self.rows.shape, np.nan)
+        each, off = (np.full((len(mean), columns.n_columns), np.nan) for _ in range(2))
         for block in columns.blocks:
-            cells, error = block.take(mean), block.take(errors)
+            own, error = block.take(mean), block.take(errors)
             if block.kind == "binary":
-                own = np.sqrt(cells[..., 0] * (1 - cells[..., 0]))
-                slope = np.abs(1 - 2 * cells[..., 0]) * error[..., 0]
+                variance = own[..., 0] * (1 - own[..., 0])
+                slope = np.abs(1 - 2 * own[..., 0]) * error[..., 0]
             elif block.kind == "real":
-                own = np.sqrt(np.maximum(cells[..., 1] - cells[..., 0] ** 2, 0))
+                variance = np.maximum(own[..., 1] - own[..., 0] ** 2, 0)
                 # How the errors of x and x² go together is not known; their sum is the worst that they can do.
-                slope = error[..., 1] + 2 * np.abs(cells[..., 0]) * error[..., 0]
+                slope = error[..., 1] + 2 * np.abs(own[..., 0]) * error[..., 0]
             else:
                 continue
-            out[:, block.places] = own
-            off[:, block.places] = slope / (2 * np.where(own > 0, own, 1))  # d√v = dv / 2√v
-        self._count_deviations(out, off)
+            each[:, block.places], off[:, block.places] = _root(variance, slope)
+        self._count_deviations(each, off)
+        out, error = self._by_column(each), self._by_column(off)
+        self._codec_deviations(out, error, mean, errors)
         unknown = np.isnan(self.rows)
-        return tuple(np.where(unknown, array * self.units.scaling.scale, 0.0) for array in (out, off))  # type: ignore[return-value]
+        names_only = np.array([kind in ("categorical", "ordinal") for kind in self.units.schema.kinds])
+        out[:, names_only] = error[:, names_only] = np.nan
+        return np.where(unknown, out, 0.0), np.where(unknown, error, 0.0)
 
-    def _count_deviations(self, out: np.ndarray, off: np.ndarray) -> None:
+    def _codec_deviations(self, out: np.ndarray, off: np.ndarray, mean: np.ndarray, errors: np.ndarray) -> None:
+        """Those of columns that have a codec, written into the cells."""
+        cells = self.units.cells
+        for place, codec in enumerate(cells.codecs):
+            own = None if codec is None else codec.moments(cells.statistics_of(mean, place))
+            if codec is None or own is None:
+                continue
+            first, second = codec.moment_errors(cells.statistics_of(mean, place), cells.statistics_of(errors, place))
+            out[:, place], off[:, place] = _root(np.maximum(own[1] - own[0] ** 2, 0), second + 2 * np.abs(own[0]) * first)
+        for place, (_, deviation, _, error) in self._drawn_moments().items():
+            out[:, place], off[:, place] = deviation, error
+
+    def _count_deviations(self, each: np.ndarray, off: np.ndarray) -> None:
         """Those of counts, written into the cells."""
-        places = self._count_places
+        own = self._count_cells
+        places = self.units.cells.column_of[own] if own else np.arange(0)
         if self.parts.counts is not None:
-            for number, place in enumerate(places):
-                variance = self.parts.counts.squares[:, number] - self._count_means(place) ** 2
-                out[:, place], off[:, place] = np.sqrt(np.maximum(variance, 0)), 0.0
+            for number, cell in enumerate(own):
+                variance = self.parts.counts.squares[:, number] - self._count_means(cell) ** 2
+                each[:, cell], off[:, cell] = np.sqrt(np.maximum(variance, 0)), 0.0
         elif np.isnan(self.rows[:, places]).any():
             draws = self._draws(N_COUNT_DRAWS, None)[:, :, places]
-            own = draws.std(axis=0, ddof=1)
-            # The variance of n draws has the variance (m4 - s⁴) / n, with m4 their fourth moment.
-            fourth = ((draws - draws.mean(axis=0)) ** 4).mean(axis=0)
-            spread = np.sqrt(np.maximum(fourth - own**4, 0) / len(draws))
-            out[:, places], off[:, places] = own, spread / (2 * np.where(own > 0, own, 1))
+            moments = _moments_of(draws)
+            each[:, own], off[:, own] = moments[1], moments[3]
 
-    def _draws(self, n: int, random_state: int | None) -> np.ndarray:
-        draws = np.asarray(self.parts.sample(jax.random.fold_in(self.key(random_state), 1), n), dtype=np.float64)
-        return np.stack([self.units.scaling.invert(draw) for draw in draws])
+    def _drawn_moments(self) -> dict[int, tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        """Of columns whose cells do not determine them: mean and deviation of 512 draws, and the errors of both."""
+        cells = self.units.cells
+        places = [
+            place
+            for place, codec in enumerate(cells.codecs)
+            if codec is not None
+            and self.units.schema.kinds[place] not in ("categorical", "ordinal")
+            and np.isnan(self.rows[:, place]).any()
+            and codec.moments(cells.statistics_of(self.parts.mean, place)) is None
+        ]
+        if not places:
+            return {}
+        found = vars(self).get("_kept_moments")
+        if found is None:
+            draws = self._draws(N_COUNT_DRAWS, None, places)
+            found = {place: _moments_of(draws[:, :, i]) for i, place in enumerate(places)}
+            vars(self)["_kept_moments"] = found  # Means, deviations and their errors ask for the same draws.
+        return found
 
-    def _filled(self, standard: Any) -> Any:
-        return self._filled_user(self.units.scaling.invert(np.asarray(standard)))
+    def _draws(self, n: int, random_state: int | None, places: Sequence[int] | None = None) -> np.ndarray:
+        """(n, n_rows, d) draws of encoded rows, or of some of their columns."""
+        key = jax.random.fold_in(self.key(random_state), 1)
+        chosen = slice(None) if places is None else list(places)
+        at_once = max(1, _DRAWN_CELLS // max(1, self.rows.shape[0] * self.units.cells.columns.n_columns))
+        out = []
+        for start in range(0, n, at_once):
+            size = min(at_once, n - start)
+            part = key if start == 0 else jax.random.fold_in(key, start)
+            drawn = np.asarray(self.parts.sample(part, size), dtype=np.float64)
+            rng = generator(jax.random.fold_in(part, 2))
+            out += [self.units.cells.invert(draw, rng)[:, chosen] for draw in drawn]
+        return np.stack(out)
 
-    def _filled_user(self, values: np.ndarray) -> Any:
-        return self.units.schema.decode(np.where(np.isnan(self.rows), values, self.rows))
+    def _filled(self, values: np.ndarray) -> Any:
+        return self.units.schema.decode(np.where(np.isnan(self.rows), values, self.rows), like=self.given)
+
+
+def _root(variance: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A deviation, and its error from that of the variance: d√v = dv / 2√v."""
+    deviation = np.sqrt(variance)
+    return deviation, slope / (2 * np.where(deviation > 0, deviation, 1))
+
+
+def _moments_of(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Mean and deviation of draws along the first axis, and the errors of both."""
+    mean, own = draws.mean(axis=0), draws.std(axis=0, ddof=1)
+    # The variance of n draws has the variance (m4 - s⁴) / n, with m4 their fourth moment.
+    fourth = ((draws - mean) ** 4).mean(axis=0)
+    spread = np.sqrt(np.maximum(fourth - own**4, 0) / len(draws))
+    return mean, own, own / np.sqrt(len(draws)), _root(own**2, spread)[1]

@@ -130,6 +130,12 @@ class Evidence:
         dimensions = np.broadcast_to(np.asarray(dimensions, dtype=np.int64), values.shape)
         return cls(values, lower, upper, replicates, method, measure, dimensions, fingerprint, reason)
 
+    def shifted(self, by: np.ndarray) -> Evidence:
+        """The same with so much (n_rows,) added to every row: in other units, or of a larger event."""
+        moved = {name: getattr(self, name) + by for name in ("values", "lower", "upper")}
+        replicates = None if self.replicates is None else self.replicates + by[:, None]
+        return replace(self, **moved, replicates=replicates)
+
     def __len__(self) -> int:
         return len(self.values)
 

@@ -129,14 +129,15 @@ def _hash_sequences(tokens: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def _values(column: Column) -> np.ndarray | None:
-    """Words that stand for a coded column's values, that of an unobserved cell last; None for numbers themselves.
+    """Words that stand for a coded column's values, then that of a category that was never seen, then that of an
+    unobserved cell; None for numbers themselves.
 
     A number among the categories has the word that it has in a column of numbers.
     """
     if column.categories is None:
         return None
     nan = np.float64(np.nan).view(np.uint64)
-    return np.array([*(_word(category) for category in column.categories), nan], np.uint64)
+    return np.array([*map(_word, column.categories), np.uint64(_hash_text("never seen")), nan], np.uint64)
 
 
 def _word(category: Any) -> np.uint64:

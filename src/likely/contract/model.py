@@ -23,11 +23,12 @@ from likely.contract.estimator import FitRun, check_count, offered
 from likely.contract.evidence import Evidence
 from likely.contract.fingerprint import Fingerprint, named_columns
 from likely.contract.mixing import DrawnRows, Sampling, warn_if_unsure
+from likely.contract.rounding import mass_of_intervals
 from likely.contract.scikit_learn import DensityMixin
 from likely.contract.settings import seed_of
 from likely.contract.surprise import N_DRAWS, Surprise, surprise_of
 from likely.contract.table_estimator import TableEstimator
-from likely.runtime import float_dtype
+from likely.runtime import float_dtype, generator
 from likely.schema import Schema
 
 
@@ -52,7 +53,8 @@ class Model(DensityMixin, Hooks, TableEstimator):
     Fitted attributes
     -----------------
     params_ : the learned parameters, a frozen module of arrays in standard units.
-    schema_ : what the columns are. columns_ : their exponential family. scaling_ : units of real columns.
+    schema_ : what the columns are. cells_ : how their values become cells in standard units, and back.
+    columns_ : the exponential family of the cells.
     history_ : learning curves, a dictionary of lists. seed_ : the seed that `random_state` gave.
     """
 
@@ -86,8 +88,8 @@ class Model(DensityMixin, Hooks, TableEstimator):
         encoded = self._read_new(X)
         self.seed_ = seed_of(self.random_state)
         self.fingerprint_ = str(self._fingerprint(encoded))
-        rows = self._standard(encoded)
-        others = None if valid is None else self._standard(self._read(valid))
+        rows = self._to_learn(encoded, 0)
+        others = None if valid is None else self._to_learn(self._read(valid), 1)
         self.history_: dict[str, list[float]] = {}
         self.params_ = self._fit(rows, self._key("fit"), FitRun(others, checkpoint, resume, y))
         return self
@@ -109,10 +111,13 @@ class Model(DensityMixin, Hooks, TableEstimator):
         EvidenceWarning : upper and lower limits are more than a nat apart on average; it says what to raise.
         """
         check_budget(budget)
-        encoded, rows = self._rows(X)
+        check_is_fitted(self)
+        encoded = self._read(X)
         if not hasattr(self, "_evidence"):
-            return self._finished(Evidence.unavailable(len(rows), self._no_evidence), encoded)
-        part, effort = evidence_within(self, rows, self._key("evidence"), budget)
+            return self._finished(Evidence.unavailable(len(encoded), self._no_evidence), encoded)
+        if self.cells_.is_rounded:
+            return self._described(self._mass(encoded), encoded)
+        part, effort = evidence_within(self, self._standard(encoded), self._key("evidence"), budget)
         warn_if_wide(self, part, effort)
         return self._finished(part, encoded)
 
@@ -167,7 +172,7 @@ class Model(DensityMixin, Hooks, TableEstimator):
         rows, how = (drawn.rows, drawn.how) if isinstance(drawn, DrawnRows) else (drawn, Sampling())
         self._sampling = how
         warn_if_unsure(self, "sample", how.mixing, name, effort, "sample(n, budget={})")
-        return self.schema_.decode(self.scaling_.invert(np.asarray(rows)))
+        return self._to_user(rows, jax.random.fold_in(key, 1))
 
     @property
     def sampling_(self) -> Sampling:
@@ -207,7 +212,7 @@ class Model(DensityMixin, Hooks, TableEstimator):
         """X as the model sees it through its code: reconstructed cells, the unobserved ones filled."""
         _, rows = self._rows(X)
         mean = self._reconstruct(rows, self._key("denoise"))
-        return self._to_user(self.columns_.typical_rows(mean))
+        return self.schema_.decode(self.cells_.typical(mean), like=X)
 
     @offered("_encode")
     def transform(self, X: Any) -> np.ndarray:
@@ -229,7 +234,7 @@ class Model(DensityMixin, Hooks, TableEstimator):
             raise ValueError(
                 f"codes must be (n_rows, {self.n_components}), as transform returns them, got shape {codes.shape}."
             )
-        return self._to_user(self.columns_.expected_rows(self._decode(codes)))
+        return self.schema_.decode(self.cells_.expected(self._decode(codes)))
 
     # ---------------------------------------------------------------- plumbing
     def _conditional(self, X: Any, budget: float | None, verb: str) -> Conditional:
@@ -239,21 +244,33 @@ class Model(DensityMixin, Hooks, TableEstimator):
         is_exact = lambda parts: parts.stderr is None  # noqa: E731
         parts, effort = within(self, name, lambda model: model._condition(rows, key), is_exact, budget)
         warn_if_unsure(self, "conditional", parts.mixing, name, effort, verb + "(X, budget={})", stacklevel=4)
-        units = TableUnits(self.schema_, self.columns_, self.scaling_)
-        return Conditional(units, encoded, parts, partial(self._key, "condition"))
+        units = TableUnits(self.schema_, self.cells_)
+        return Conditional(units, encoded, parts, partial(self._key, "condition"), X)
+
+    def _to_learn(self, encoded: np.ndarray, part: int) -> np.ndarray:
+        """Encoded rows in standard units, for a fit: rounded ones anywhere within their intervals.
+
+        At the middles of the intervals a density could rise without bound where values repeat.
+        """
+        if not self.cells_.is_rounded:
+            return self._standard(encoded)
+        rng = generator(jax.random.fold_in(self._key("fit"), 2**31 - 1 - part))
+        return self.cells_.apply(encoded, float_dtype(), rng.random(encoded.shape, np.float32) - 0.5)
+
+    def _mass(self, encoded: np.ndarray) -> Evidence:
+        """Log p of rows with rounded cells: the mass of their intervals."""
+        evidence = lambda rows: self._evidence(rows, self._key("evidence"))  # noqa: E731
+        return mass_of_intervals(self.cells_, encoded, evidence, generator(self._key("evidence")))
 
     def _finished(self, part: Evidence, encoded: np.ndarray) -> Evidence:
         """An evidence of rows in standard units, in the user's units, with measure, dimensions and fingerprint."""
-        observed = ~np.isnan(encoded)
-        shift = self.scaling_.log_jacobian(observed)
+        return self._described(part.shifted(self.cells_.log_weight(encoded)), encoded)
+
+    def _described(self, part: Evidence, encoded: np.ndarray) -> Evidence:
         return replace(
             part,
-            values=part.values + shift,
-            lower=part.lower + shift,
-            upper=part.upper + shift,
-            replicates=None if part.replicates is None else part.replicates + shift[:, None],
             measure=self.schema_.measure,
-            dimensions=observed.sum(axis=1),
+            dimensions=(~np.isnan(encoded)).sum(axis=1),
             fingerprint=self._fingerprint(encoded),
         )
 
@@ -262,8 +279,9 @@ class Model(DensityMixin, Hooks, TableEstimator):
         about = named_columns(getattr(self, "feature_names_in_", None))
         return Fingerprint.of(encoded, self.schema_.columns, about)
 
-    def _to_user(self, standard: Any) -> Any:
-        return self.schema_.decode(self.scaling_.invert(np.asarray(standard)))
+    def _to_user(self, standard: Any, key: jax.Array) -> Any:
+        """Drawn cells as rows of the user; the key is for what is drawn within a cell."""
+        return self.schema_.decode(self.cells_.invert(np.asarray(standard), generator(key)))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

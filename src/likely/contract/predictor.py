@@ -47,7 +47,7 @@ class Predictor(PredictorHooks, TableEstimator):
     Fitted attributes
     -----------------
     target_ : what y is, its classes and units. classes_ : the classes in order, where y is of classes.
-    params_, schema_, columns_, scaling_, history_, seed_ : as of `likely.Model`; the columns are those of X.
+    params_, schema_, cells_, columns_, history_, seed_ : as of `likely.Model`; the columns are those of X.
     """
 
     _target_kind: ClassVar[TargetKind] = "auto"  # "class" for predictors that know only classes
@@ -226,13 +226,8 @@ class Predictor(PredictorHooks, TableEstimator):
     def _finished(self, part: Evidence, encoded: np.ndarray, targets: np.ndarray) -> Evidence:
         """An evidence in the user's units, with what it is of: which target, given which rows."""
         observed = ~np.isnan(targets)
-        shift = self.target_.scaling.log_jacobian(observed)
         return replace(
-            part,
-            values=part.values + shift,
-            lower=part.lower + shift,
-            upper=part.upper + shift,
-            replicates=None if part.replicates is None else part.replicates + shift[:, None],
+            part.shifted(self.target_.scaling.log_jacobian(observed)),
             measure=self.target_.schema.measure.conditional(self.target_.name),
             dimensions=observed.sum(axis=1),
             fingerprint=pair_fingerprint(self, encoded, self.target_, targets),

@@ -13,7 +13,8 @@ import jax
 import numpy as np
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
-from likely.columns import Columns, Scaling
+from likely.columns import Cells, Columns
+from likely.columns.cells import Numbers
 from likely.contract.estimator import Arrays, Estimator, under
 from likely.runtime import float_dtype
 from likely.schema import Schema, SchemaError, as_frame
@@ -26,13 +27,17 @@ class TableEstimator(Estimator):
     Fitted attributes
     -----------------
     params_ : the learned parameters, a frozen module of arrays in standard units.
-    schema_ : what the columns are. columns_ : their exponential family. scaling_ : units of real columns.
+    schema_ : what the columns are. cells_ : how their values become cells in standard units, and back.
+    columns_ : the exponential family of the cells.
     """
 
     _scaling: ClassVar[str] = "column"  # or "common": centre, and one scale for all real columns (isotropic models)
+    _numbers: ClassVar[Numbers] = "bins"  # how rounded numbers are read; "real" for models of covariances
     _real_only: ClassVar[bool] = False  # reads binary and count columns as real numbers
     _binary_only: ClassVar[bool] = False  # refuses columns that are not binary
-    _apart: ClassVar[tuple[str, ...]] = ("params_", "schema_", "columns_", "scaling_", "feature_names_in_", "target_")
+    _apart: ClassVar[tuple[str, ...]] = (
+        "params_", "schema_", "columns_", "cells_", "feature_names_in_", "target_",
+    )  # fmt: skip
 
     @property
     def n_parameters_(self) -> int:
@@ -44,27 +49,23 @@ class TableEstimator(Estimator):
     def _init(self, key: jax.Array, columns: Columns) -> Any:
         """Parameters of the right structure from hyper-parameters and columns alone."""
 
-    def _columns(self) -> Columns:
-        """The exponential family of the columns as this estimator reads them."""
-        return Columns.of(self.schema_)
-
     # ----------------------------------------------------------------- reading
     def _read_new(self, X: Any) -> np.ndarray:
         """Rows for a fit: sets the schema and all that follows from it."""
         X = self._checked(X, reset=True)
         schema = self._given_schema(X)
         self._check_kinds(schema)
-        encoded = schema.encode(X)
         self.schema_ = schema.as_real() if self._real_only else schema
-        self.columns_ = self._columns()
-        self.n_features_in_ = schema.n_columns
+        encoded = self.schema_.encode(X)
+        self.n_features_in_ = schema.n_columns + len(schema.left_out)
         self._check_columns(encoded)
-        self.scaling_ = self._units(encoded)
+        self.cells_ = self._fit_cells(encoded)
+        self.columns_ = self.cells_.columns
         return encoded
 
-    def _units(self, encoded: np.ndarray) -> Scaling:
-        """The units of real columns that rows of a fit give."""
-        return Scaling.fit(encoded, self.columns_, self._scaling)
+    def _fit_cells(self, encoded: np.ndarray) -> Cells:
+        """The cells of the columns, as rows of a fit ask for."""
+        return Cells.fit(encoded, self.schema_, self._scaling, "real" if self._real_only else self._numbers)
 
     def _given_schema(self, X: Any) -> Schema:
         """The schema that is set, else the one that the rows show."""
@@ -90,7 +91,7 @@ class TableEstimator(Estimator):
 
     def _standard(self, encoded: np.ndarray) -> np.ndarray:
         """Encoded rows in standard units."""
-        return self.scaling_.apply(encoded, float_dtype())
+        return self.cells_.apply(encoded, float_dtype())
 
     def _rows(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Encoded rows, and the same in standard units."""
@@ -111,25 +112,34 @@ class TableEstimator(Estimator):
     # ------------------------------------------------------------------- files
     def _to_file(self) -> tuple[Arrays, dict[str, Any]]:
         arrays = {f"params{path}": array for path, array in save_module(self.params_).items()}
-        arrays |= {"scaling.offset": self.scaling_.offset, "scaling.scale": self.scaling_.scale}
+        units, codecs = self.cells_.to_file()
         names = getattr(self, "feature_names_in_", None)
-        return arrays, describe_estimator(self, self._apart) | {
+        return arrays | units, describe_estimator(self, self._apart) | {
             "schema": self.schema_.to_json(),
+            "cells": codecs,
             "feature_names": None if names is None else [str(name) for name in names],
         }
 
     @classmethod
     def _from_file(cls, arrays: Arrays, meta: dict[str, Any]) -> Any:
         model = restore_estimator(cls, meta)
-        model.schema_ = Schema.from_json(meta["schema"])
-        model.columns_ = model._columns()
-        model.scaling_ = Scaling(arrays["scaling.offset"], arrays["scaling.scale"])
-        if meta["feature_names"] is not None:
-            model.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
+        model._restore_columns(arrays, meta)
         model._restore(meta)
         template = jax.eval_shape(partial(model._init, columns=model.columns_), jax.random.key(0))
         model.params_ = restore_module(template, under("params", arrays))
         return model
+
+    def _restore_columns(self, arrays: Arrays, meta: dict[str, Any]) -> None:
+        """The columns and their cells, from a file."""
+        self.schema_ = Schema.from_json(meta["schema"])
+        self.cells_ = self._restored_cells(Cells.from_file(arrays, meta.get("cells"), self.schema_))
+        self.columns_ = self.cells_.columns
+        if meta["feature_names"] is not None:
+            self.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
+
+    def _restored_cells(self, cells: Cells) -> Cells:
+        """The cells of a file as this estimator reads them."""
+        return cells
 
     def _restore(self, meta: dict[str, Any]) -> None:
         """What a contract has besides, from the description in a file."""

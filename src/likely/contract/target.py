@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.utils import column_or_1d
 
-from likely.columns import Columns, Scaling
+from likely.columns import Cells, Columns, Scaling
 from likely.contract.labels import UNKNOWN, as_column, check_length, known_codes, read_labels
 from likely.runtime import float_dtype
 from likely.schema import Column, Schema, as_array, as_frame
@@ -47,6 +47,11 @@ class Target:
     def columns(self) -> Columns:
         """The exponential family of the target's columns."""
         return Columns.of(self.schema)
+
+    @cached_property
+    def cells(self) -> Cells:
+        """Every column of a target is one cell."""
+        return Cells.plain(self.columns, self.scaling)
 
     @property
     def name(self) -> str:
@@ -84,7 +89,8 @@ class Target:
     @classmethod
     def _of_table(cls, y: Any, n_rows: int) -> tuple[Target, np.ndarray]:
         # Columns of an array are read one by one, as those of a frame are: targets are not pixels of one picture.
-        schema = Schema.infer(y) if as_frame(y) is not None else Schema.infer(as_array(y).astype(object))
+        found = Schema.infer(y) if as_frame(y) is not None else Schema.infer(as_array(y).astype(object))
+        schema = replace(found, columns=tuple(map(_one_cell, found.columns)), left_out=())
         encoded = schema.encode(y)
         check_length(len(encoded), n_rows)
         return cls(schema, Scaling.fit(encoded, Columns.of(schema), "column"), is_column=False), encoded
@@ -186,6 +192,15 @@ def _is_table(y: Any) -> bool:
         return True
     array = np.asarray(y)
     return array.ndim == 2 and array.shape[1] > 1
+
+
+def _one_cell(column: Column) -> Column:
+    """A column as a single cell of its own: classes among those that there are, numbers as they are."""
+    if column.kind in ("binary", "count"):
+        return column
+    if column.kind in ("categorical", "ordinal"):
+        return replace(column, unseen="error")
+    return Column(column.name, "real", dtype=column.dtype)
 
 
 def are_classes(y: np.ndarray) -> bool:

@@ -1,20 +1,24 @@
-"""One column: its kind, how its cells are read from the user's values, and how they are written back."""
+"""One column: what its values are, and so how models may read them."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Literal, get_args
 
-import numpy as np
+Kind = Literal["binary", "categorical", "ordinal", "count", "grid", "real", "datetime"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+CODED: tuple[Kind, ...] = ("binary", "categorical", "ordinal")  # kinds whose cells are codes of categories
 
-Kind = Literal["binary", "categorical", "count", "real"]
-KINDS: tuple[Kind, ...] = ("binary", "categorical", "count", "real")
-
-# Non-negative integers up to this are read as counts, larger ones as reals: a Poisson column whose mean is in the
-# thousands is a bad model of nearly everything (salaries, identifiers, grey values up to 255).
-COUNT_LIMIT = 100
+# The resolutions of times, in microseconds, coarsest first. Sunday, 4 January 1970 does not begin a week that matters:
+# a day is the coarsest grid that every calendar shares.
+RESOLUTIONS = {
+    "day": 86_400_000_000,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1_000,
+    "microsecond": 1,
+}
 
 
 class SchemaError(ValueError):
@@ -23,163 +27,125 @@ class SchemaError(ValueError):
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its name, its kind, and for coded columns the values that the codes 0, 1, ... stand for."""
+    """One column of a table.
+
+    Parameters
+    ----------
+    name : what it is called.
+    kind : "binary", "categorical" (names without order), "ordinal" (with an order), "count" (0, 1, 2, ..., Poisson
+        given what a model knows), "grid" (numbers that are rounded to multiples of `step`), "real" or "datetime".
+    categories : the values that the codes 0, 1, ... of a coded column stand for.
+    step : distance between the values of a grid.
+    support : lowest and highest value that there can be, None where nothing is known; drawn values respect it.
+    spikes : values of a real column that have a probability of their own: a zero, a cap, a code such as 999.
+    is_warped : a real or grid column is bent by a monotone map before it is read as Gaussian, since it is skewed,
+        heavy-tailed or bounded.
+    unseen : what a category that `fit` did not see is: an "error", or worth the probability that is kept in "reserve".
+    resolution : of times: "day", "hour", "minute", "second", "millisecond" or "microsecond".
+    dtype : the type in the data frame, which values get back.
+    why : the reason for this reading, for people.
+    """
 
     name: str
     kind: Kind
     categories: tuple | None = None
+    _: KW_ONLY
+    step: float | None = None
+    support: tuple[float | None, float | None] = (None, None)
+    spikes: tuple[float, ...] = ()
+    is_warped: bool = False
+    unseen: Literal["error", "reserve"] = "error"
+    resolution: str | None = None
+    dtype: str | None = None
+    why: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
+        self._check_categories()
+        if self.kind == "grid" and not (self.step is not None and self.step > 0):
+            raise SchemaError(f"grid column {self.name!r} needs the distance of its values: Column(name, 'grid', step=1).")
+        if self.kind == "datetime" and self.resolution not in RESOLUTIONS:
+            known = ", ".join(RESOLUTIONS)
+            raise SchemaError(f"resolution of column {self.name!r} must be one of {known}, got {self.resolution!r}.")
+        if self.spikes and self.kind != "real":
+            raise SchemaError(f"{self.kind} column {self.name!r} cannot have spikes: only real columns need them.")
+        low, high = self.support
+        if low is not None and high is not None and not low < high:
+            raise SchemaError(f"the support of column {self.name!r} must be (low, high) with low < high, got {self.support}.")
+
+    def _check_categories(self) -> None:
         if self.kind not in KINDS:
             raise SchemaError(f"kind of column {self.name!r} must be one of {', '.join(KINDS)}, got {self.kind!r}.")
-        if self.kind == "categorical" and not self.categories:
-            raise SchemaError(f"categorical column {self.name!r} needs its categories: Column(name, kind, categories).")
+        if self.kind in ("categorical", "ordinal") and not self.categories:
+            raise SchemaError(f"{self.kind} column {self.name!r} needs its categories: Column(name, kind, categories).")
         if self.kind == "binary" and self.categories is not None and len(self.categories) != 2:
             raise SchemaError(f"binary column {self.name!r} needs two categories, got {len(self.categories)}.")
-        if self.kind in ("count", "real") and self.categories is not None:
+        if self.kind not in CODED and self.categories is not None:
             raise SchemaError(f"{self.kind} column {self.name!r} cannot have categories.")
         if self.categories is not None and len(set(self.categories)) != len(self.categories):
             raise SchemaError(f"the categories of column {self.name!r} are not distinct: {self.categories}.")
 
     @property
     def n_categories(self) -> int:
-        """Number of categories of a categorical column; 1 for the others, which have one statistic."""
-        return len(self.categories) if self.kind == "categorical" and self.categories else 1
+        """Number of categories of a categorical or ordinal column; 1 for the others, which have one statistic."""
+        return len(self.categories) if self.kind in ("categorical", "ordinal") and self.categories else 1
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the column is one cell of its own kind, with nothing to be looked up or bent."""
+        if self.kind in ("categorical", "ordinal"):
+            return self.unseen == "error"
+        return self.kind in ("binary", "count") or (self.kind == "real" and not self.spikes and not self.is_warped)
+
+    @property
+    def density(self) -> bool | str:
+        """Whether log p of it is a density: of a real column; in words where some values have probabilities."""
+        if self.kind != "real":
+            return False
+        return f"a density beside {_values(self.spikes)}" if self.spikes else True
+
+    @property
+    def reading(self) -> str:
+        """How the column is read, in a few words."""
+        if self.kind in ("categorical", "ordinal"):
+            return f"{self.kind}, {len(self.categories or ())} values"
+        if self.kind == "binary" and self.categories is not None:
+            return f"binary: {self.categories[0]!r} or {self.categories[1]!r}"
+        if self.kind == "grid":
+            return f"grid of {self.step:g}{self._support_in_words}"
+        if self.kind == "datetime":
+            return f"datetime by the {self.resolution}"
+        if self.kind == "real":
+            bent = ", bent towards a Gaussian" if self.is_warped else ""
+            spikes = f", with spikes at {_values(self.spikes)}" if self.spikes else ""
+            return f"real{self._support_in_words}{bent}{spikes}"
+        return self.kind
+
+    @property
+    def _support_in_words(self) -> str:
+        low, high = self.support
+        if low is None and high is None:
+            return ""
+        return f" from {low:g}" * (low is not None) + f" to {high:g}" * (high is not None) if high is not None else f" from {low:g} on"
 
 
-def infer_series(name: str, series: Any) -> Column:
-    """The column that a frame's series is."""
-    import narwhals.stable.v2 as nw  # The stable interface can be asked for all categories, seen in the rows or not.
+@dataclass(frozen=True)
+class LeftOut:
+    """A column that no model is to learn from: an identifier, free text, a constant, nothing but holes.
 
-    series = nw.from_native(series.to_native(), series_only=True)
-    if isinstance(series.dtype, nw.Categorical | nw.Enum):
-        return Column(name, "categorical", tuple(series.cat.get_categories().to_list()))
-    if series.dtype.is_numeric():
-        return Column(name, numeric_kind(series_cells(series)))
-    return infer_cells(name, series.to_list())
+    Parameters
+    ----------
+    name : what it is called.
+    role : "identifier", "text", "constant", "empty" or "dropped" (by the user).
+    why : the reason, for people.
+    value : of a constant.
+    """
 
-
-def infer_cells(name: str, cells: Sequence) -> Column:
-    """The column that a list of Python values is; None and NaN are unobserved."""
-    present = [cell for cell in cells if not _is_missing(cell)]
-    if present and all(isinstance(cell, bool | np.bool_) for cell in present):
-        return Column(name, "binary", (False, True))
-    if all(isinstance(cell, int | float | np.number) for cell in present):
-        return Column(name, numeric_kind(np.array(present, dtype=np.float64)))
-    if all(isinstance(cell, str) for cell in present):
-        return Column(name, "categorical", tuple(sorted(set(present))))
-    odd = next(cell for cell in present if not isinstance(cell, str))
-    raise TypeError(
-        f"column {name!r} holds {odd!r} of type {type(odd).__name__}: each argument must be a string or a number, "
-        "and a column all of one or all of the other."
-    )
+    name: str
+    role: Literal["identifier", "text", "constant", "empty", "dropped"]
+    why: str = field(default="", compare=False)
+    value: bool | int | float | str | None = None
 
 
-def column_of_kind(name: str, kind: Kind, cells: Sequence) -> Column:
-    """A column whose kind is given, its categories read off the cells."""
-    present = sorted({cell for cell in cells if not _is_missing(cell)})
-    if kind == "categorical":
-        return Column(name, kind, tuple(present))
-    if kind == "binary" and not set(present) <= {0, 1}:
-        return Column(name, kind, tuple(present))
-    return Column(name, kind)
-
-
-def numeric_kind(cells: np.ndarray) -> Kind:
-    """Kind of numbers by their values."""
-    cells = cells[~np.isnan(cells)] if cells.dtype.kind == "f" else cells
-    if cells.size == 0:
-        return "real"
-    if ((cells == 0) | (cells == 1)).all():
-        return "binary"
-    if cells.min() >= 0 and cells.max() <= COUNT_LIMIT and (cells == np.floor(cells)).all():
-        return "count"
-    return "real"
-
-
-def series_cells(series: Any) -> np.ndarray:
-    """A frame's column as an array: floats with NaN where it is numeric, objects with None otherwise."""
-    if series.dtype.is_numeric():
-        import narwhals as nw
-
-        # Numbers that may be missing have types of their own in each library; as floats they have NaN.
-        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-    # With a None beside them lists or strings of one length stay cells, and do not become an axis of the array.
-    return np.array(series.to_list() + [None], dtype=object)[:-1]
-
-
-def encode_cells(column: Column, cells: np.ndarray) -> np.ndarray:
-    """Cells as floats, codes for categories, NaN for unobserved ones."""
-    if column.categories is not None:
-        return _encode_categories(column, cells)
-    try:
-        numbers = np.array([np.nan if _is_missing(cell) else cell for cell in cells.tolist()], dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        odd = next(cell for cell in cells.tolist() if not _is_number(cell))
-        raise SchemaError(f"column {column.name!r} is {column.kind} but holds {odd!r}.") from None
-    bad = contradictions(column.kind, numbers)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise contradiction(column, numbers[row], row)
-    return numbers
-
-
-def _encode_categories(column: Column, cells: np.ndarray) -> np.ndarray:
-    codes = {category: code for code, category in enumerate(column.categories or ())}
-    out = np.empty(len(cells))
-    for row, cell in enumerate(cells.tolist()):
-        if _is_missing(cell):
-            out[row] = np.nan
-        elif cell in codes:
-            out[row] = codes[cell]
-        else:
-            raise contradiction(column, cell, row)
-    return out
-
-
-def decode_cells(column: Column, cells: np.ndarray) -> np.ndarray:
-    """What the encoded cells stand for."""
-    if column.categories is None:
-        return cells
-    table = np.array([*column.categories, None], dtype=object)
-    unobserved = np.isnan(cells)
-    return table[np.rint(np.where(unobserved, len(table) - 1, cells)).astype(np.intp)]
-
-
-def contradictions(kind: Kind, cells: np.ndarray) -> np.ndarray:
-    """Where the cells are not of the kind; NaN always is."""
-    unobserved = np.isnan(cells)
-    if kind == "binary":
-        return ~(unobserved | (cells == 0) | (cells == 1))
-    if kind == "count":
-        return ~(unobserved | ((cells >= 0) & (cells == np.floor(cells)) & np.isfinite(cells)))
-    return np.isinf(cells)
-
-
-def contradiction(column: Column, value: Any, row: int) -> SchemaError:
-    """The error that says so."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if column.categories is not None:
-        known = ", ".join(map(repr, column.categories[:6])) + (", ..." if len(column.categories) > 6 else "")
-        return SchemaError(
-            f"column {column.name!r} is {column.kind} with values {known}, but row {row} holds {value!r}: "
-            "correct the row, or fit with a schema that has this category."
-        )
-    need = {"binary": "0 or 1", "count": "0, 1, 2, ...", "real": "a finite number"}[column.kind]
-    return SchemaError(
-        f"column {column.name!r} is {column.kind} and needs {need}, but row {row} holds {value!r}: correct the row, or "
-        f"give the kind, as in Schema.infer(X, kinds={{{column.name!r}: 'real'}})."
-    )
-
-
-def _is_number(cell: Any) -> bool:
-    try:
-        return _is_missing(cell) or isinstance(float(cell), float)
-    except (TypeError, ValueError, OverflowError):
-        return False
-
-
-def _is_missing(cell: Any) -> bool:
-    return (
-        cell is None or (isinstance(cell, float | np.floating) and math.isnan(cell)) or type(cell).__name__ == "NAType"
-    )
+def _values(values: tuple[float, ...]) -> str:
+    words = [f"{value:g}" for value in values]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -19,7 +19,7 @@ class Measure(str):
     ----------
     word : what people read: "counting", or "conditional counting (y | x)".
     names : of the columns, where they are known.
-    is_density : of each of them, whether it is a density.
+    is_density : of each of them, whether it is a density; in words where only some of its values are.
 
     Examples
     --------
@@ -31,17 +31,19 @@ class Measure(str):
     """
 
     names: tuple[str, ...]
-    is_density: tuple[bool, ...]
+    is_density: tuple[bool | str, ...]
 
-    def __new__(cls, word: str, names: Sequence[str] = (), is_density: Sequence[bool] = ()) -> Measure:
+    def __new__(cls, word: str, names: Sequence[str] = (), is_density: Sequence[bool | str] = ()) -> Measure:
         self = super().__new__(cls, word)
-        self.names, self.is_density = tuple(names), tuple(map(bool, is_density))
+        self.names = tuple(names)
+        self.is_density = tuple(each if isinstance(each, str) else bool(each) for each in is_density)
         return self
 
     @classmethod
-    def of(cls, names: Sequence[str], is_density: Sequence[bool]) -> Measure:
+    def of(cls, names: Sequence[str], is_density: Sequence[bool | str]) -> Measure:
         """The measure of columns, by whether each is a density."""
-        word = "lebesgue" if all(is_density) else "mixed" if any(is_density) else "counting"
+        pure = all(each is True or (not isinstance(each, str) and bool(each)) for each in is_density)
+        word = "lebesgue" if pure else "mixed" if any(is_density) else "counting"
         return cls(word, names, is_density)
 
     def conditional(self, target: str, given: str = "x") -> Measure:
@@ -60,11 +62,13 @@ class Measure(str):
         if len(self.names) != len(other.names):
             return "" if str(self) != str(other) else "one does not say which of its columns are densities"
         pairs = zip(self.names, self.is_density, other.is_density, strict=True)
-        odd = [f"column {name!r}" for name, one, another in pairs if one != another]
+        odd = [(f"column {name!r}", one, another) for name, one, another in pairs if one != another]
         if not odd:
             return ""
-        more = "" if len(odd) == 1 else f", and so {'is' if len(odd) == 2 else 'are'} {_listed(odd[1:])}"
-        return f"{odd[0]} is a density in one and a probability in the other{more}"
+        names = [name for name, _, _ in odd]
+        more = "" if len(odd) == 1 else f", and so {'is' if len(odd) == 2 else 'are'} {_listed(names[1:])}"
+        first, second = sorted(map(_in_words, odd[0][1:]))
+        return f"{names[0]} is {first} in one and {second} in the other{more}"
 
     @property
     def _plain(self) -> str:
@@ -81,6 +85,10 @@ class Measure(str):
         return not self == other
 
     __hash__ = str.__hash__
+
+
+def _in_words(is_density: bool | str) -> str:
+    return is_density if isinstance(is_density, str) else "a density" if is_density else "a probability"
 
 
 def _listed(columns: list[str]) -> str:

@@ -1,38 +1,37 @@
-"""What the columns are: binary, categorical, count or real; and the picture's shape where the columns are pixels.
+"""What the columns are, and the picture's shape where they are pixels.
 
 A schema turns the user's rows (array, memory map, data frame) into one float matrix and back. In that matrix binary
-cells are 0 or 1, categorical cells are codes 0..K-1, counts and reals are themselves, and NaN is an unobserved cell.
+cells are 0 or 1, categorical and ordinal cells are codes 0..K-1 (K for a category that was never seen), times are
+counted in their resolution since 1970, other numbers are themselves, and NaN is an unobserved cell.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from likely.schema.column import (
-    KINDS,
-    Column,
-    Kind,
-    SchemaError,
-    column_of_kind,
-    contradiction,
-    contradictions,
-    decode_cells,
-    encode_cells,
-    infer_cells,
-    infer_series,
-    numeric_kind,
-    series_cells,
-)
+from likely.schema.column import CODED, KINDS, Column, Kind, LeftOut, SchemaError
+from likely.schema.frames import LIBRARIES, as_frame, like_given, make_frame
+from likely.schema.inference import column_of_kind, infer_cells, infer_numbers, infer_series
 from likely.schema.measure import Measure
+from likely.schema.values import contradiction, contradictions, decode_values, encode_values
 
 __all__ = ["KINDS", "Column", "Kind", "Schema", "SchemaError", "as_array", "as_frame", "blocks"]
 
 _BLOCK_CELLS = 1 << 24  # Cells that are looked at together, so that a memory map is never copied whole.
+
+
+class Reading(NamedTuple):
+    """How one column is read, for people."""
+
+    name: str
+    kind: str  # or why it is left out, in a word
+    reading: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -41,9 +40,10 @@ class Schema:
 
     Parameters
     ----------
-    columns : the columns, in order.
+    columns : the columns that models learn from, in order.
     image_shape : (height, width) or (height, width, channels) when a row is a picture, row-major.
     frame : the data-frame library that rows came from and go back to; None for arrays.
+    left_out : columns of the data frame that no model is to learn from; they come back in outputs unchanged.
 
     Examples
     --------
@@ -56,10 +56,12 @@ class Schema:
     columns: tuple[Column, ...]
     image_shape: tuple[int, ...] | None = None
     frame: str | None = None
+    left_out: tuple[LeftOut, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.columns:
-            raise SchemaError("a schema needs at least one column.")
+            why = "".join(f" {c.name!r} is left out ({c.why})." for c in self.left_out[:3])
+            raise SchemaError(f"a schema needs at least one column.{why}")
         if len(set(self.names)) != len(self.names):
             twice = next(name for i, name in enumerate(self.names) if name in self.names[:i])
             raise SchemaError(f"two columns are called {twice!r}: rename one.")
@@ -84,7 +86,7 @@ class Schema:
     @property
     def measure(self) -> Measure:
         """Base measure of a density on these columns: "counting", "lebesgue" or "mixed", and which are densities."""
-        return Measure.of(self.names, [kind == "real" for kind in self.kinds])
+        return Measure.of(self.names, [column.density for column in self.columns])
 
     @classmethod
     def binary(cls, n_columns: int, image_shape: tuple[int, ...] | None = None) -> Schema:
@@ -112,41 +114,71 @@ class Schema:
         *,
         kinds: Mapping[str | int, Kind] | None = None,
         image_shape: tuple[int, ...] | None = None,
+        drop: Sequence[str] = (),
     ) -> Schema:
-        """Read the kinds off the data.
+        """Read the kinds off the data, column by column; `explain` says what was found and why.
 
-        A data frame is read column by column: strings and categories are categorical, booleans and 0/1 binary,
-        other non-negative integers up to 100 counts, the rest real. A numeric array is one kind throughout, by the
-        same rules: pixels of one picture are of one kind, whatever a single pixel happens to hold.
+        Words are categories; dates are datetimes; two different values are binary; whole numbers that a Poisson
+        distribution passes for are counts; other numbers that are multiples of a common step are a grid; the rest is
+        real, with spikes where values repeat, and bent where it is skewed or heavy-tailed. Of fewer than 20 cells only
+        the plainest is said. Identifiers, free text, constant and empty columns of a data frame are left out.
+
+        An array of zeros and ones is binary throughout, and the pixels of a picture are of one kind, whatever a single
+        pixel happens to hold.
 
         Parameters
         ----------
         X : array (n_rows, n_columns), memory map, or data frame (pandas, polars, Arrow).
-        kinds : kinds that you know better, by column name or position.
+        kinds : kinds that you know better, by column name or position; such a column is never left out.
+        image_shape : of pictures.
+        drop : columns of a data frame to leave out.
         """
         frame = as_frame(X)
         if frame is not None:
-            columns = [infer_series(name, frame[name]) for name in frame.columns]
-            library = frame.implementation.name.lower()
-        else:
-            array, library = as_array(X), None
-            columns = _infer_array(array)
+            return cls._infer_frame(frame, dict(kinds or {}), image_shape, drop)
+        array = as_array(X)
+        columns = _infer_array(array, image_shape)
         for label, kind in (kinds or {}).items():
             place = _position(label, [column.name for column in columns])
-            cells = frame[columns[place].name].to_list() if frame is not None else array[:, place].tolist()
-            columns[place] = column_of_kind(columns[place].name, kind, cells)
-        return cls(tuple(columns), image_shape, library)
+            columns[place] = column_of_kind(columns[place].name, kind, array[:, place].tolist())
+        return cls(tuple(columns), image_shape)
+
+    @classmethod
+    def _infer_frame(
+        cls, frame: Any, kinds: dict[str | int, Kind], image_shape: tuple[int, ...] | None, drop: Sequence[str]
+    ) -> Schema:
+        absent = [name for name in drop if name not in frame.columns]
+        if absent:
+            raise SchemaError(f"drop names column {absent[0]!r}, which the data do not have.")
+        known = {frame.columns[_position(label, frame.columns)]: kind for label, kind in kinds.items()}
+        found: list[Column | LeftOut] = []
+        for name in frame.columns:
+            if name in drop:
+                found.append(LeftOut(name, "dropped", "you leave it out"))
+            elif name in known and known[name] != "datetime":
+                found.append(column_of_kind(name, known[name], frame[name].to_list(), str(frame[name].dtype)))
+            else:
+                found.append(infer_series(name, frame[name], keep=name in known or image_shape is not None))
+        columns = tuple(column for column in found if isinstance(column, Column))
+        left_out = tuple(column for column in found if isinstance(column, LeftOut))
+        return cls(columns, image_shape, frame.implementation.name.lower(), left_out)
+
+    def explain(self) -> list[Reading]:
+        """How each column is read, and why."""
+        read = [Reading(c.name, c.kind, c.reading, c.why) for c in self.columns]
+        return read + [Reading(c.name, c.role, "left out", c.why) for c in self.left_out]
 
     def as_real(self) -> Schema:
-        """The same columns read as real numbers, for models that know only those."""
+        """The same columns read as real numbers, for models that know only those; rounded ones stay on their grid."""
         for column in self.columns:
-            if column.categories is not None and column.categories != (False, True):
+            coded = column.categories is not None and not _are_numbers(column.categories)
+            if coded:
                 raise SchemaError(
-                    f"column {column.name!r} is {column.kind} with values {column.categories[0]!r}, ... "
+                    f"column {column.name!r} is {column.kind} with values {(column.categories or (0,))[0]!r}, ... "
                     "and has no numeric reading: "
                     "drop it, or use a model for mixed columns (Independent, Mixture, RBM, VAE)."
                 )
-        return replace(self, columns=tuple(Column(column.name, "real") for column in self.columns))
+        return replace(self, columns=tuple(map(_as_real, self.columns)))
 
     def encode(self, X: Any) -> np.ndarray:
         """Rows as one float matrix (n_rows, n_columns); NaN marks what is unobserved.
@@ -159,10 +191,10 @@ class Schema:
         absent = [name for name in self.names if name not in frame.columns]
         if absent:
             raise SchemaError(f"column {absent[0]!r} is missing; the rows have {', '.join(map(str, frame.columns))}.")
-        out = np.empty((len(frame), self.n_columns))
+        out = np.empty((len(frame), self.n_columns), order="F")
         for place, column in enumerate(self.columns):
-            out[:, place] = encode_cells(column, series_cells(frame[column.name]))
-        return out
+            out[:, place] = encode_values(column, frame[column.name])
+        return np.ascontiguousarray(out)
 
     def _encode_array(self, array: np.ndarray) -> np.ndarray:
         if array.shape[1] != self.n_columns:
@@ -175,62 +207,65 @@ class Schema:
         else:
             out, coded = np.empty(array.shape), list(range(self.n_columns))
         for place in coded:  # Only these have values to look up, which goes cell by cell.
-            out[:, place] = encode_cells(self.columns[place], array[:, place])
+            out[:, place] = encode_values(self.columns[place], array[:, place])
         return out
 
     def _check_numbers(self, array: np.ndarray) -> None:
-        plain = [column.kind for column in self.columns if column.categories is None]
-        for kind in set(plain):
-            places = np.flatnonzero([c.kind == kind and c.categories is None for c in self.columns])
+        """Refuse numbers that their columns do not admit; columns that ask for the same are looked at together."""
+        alike: dict[Any, list[int]] = {}
+        for place, column in enumerate(self.columns):
+            if column.categories is None:
+                alike.setdefault(replace(column, name="", dtype=None), []).append(place)
+        for column, places in alike.items():
             everywhere = len(places) == self.n_columns
             for start, block in blocks(array):
                 cells = block if everywhere else block[:, places]
-                bad = contradictions(kind, cells)
+                bad = contradictions(column, cells)
                 if bad.any():
                     row, place = np.argwhere(bad)[0]
                     raise contradiction(self.columns[places[place]], cells[row, place], start + row)
 
-    def decode(self, rows: np.ndarray) -> Any:
-        """Rows of the kind that the schema was inferred from: a frame for a frame, an array for an array."""
+    def decode(self, rows: np.ndarray, like: Any = None) -> Any:
+        """Rows of the kind that the schema was inferred from: a frame for a frame, an array for an array.
+
+        Parameters
+        ----------
+        rows : (n_rows, n_columns) encoded.
+        like : the rows that they were made of; a data frame gives its other columns and its index back.
+        """
         rows = np.asarray(rows, dtype=np.float64)
-        decoded = [decode_cells(column, rows[:, i]) for i, column in enumerate(self.columns)]
-        if self.frame is None:
-            if all(column.categories is None for column in self.columns):
-                return rows
-            table = np.empty(rows.shape, dtype=object)
-            for place, cells in enumerate(decoded):
-                table[:, place] = cells
-            return table
-        import narwhals as nw
-
-        data = {c.name: self._frame_cells(c, cells) for c, cells in zip(self.columns, decoded, strict=True)}
-        return nw.from_dict(data, backend=self.frame).to_native()  # type: ignore[arg-type]
-
-    def _frame_cells(self, column: Column, cells: np.ndarray) -> Any:
-        whole = column.kind in ("binary", "count") and column.categories is None
-        if whole and np.isfinite(cells).all() and (cells == np.round(cells)).all():
-            return cells.astype(np.int64)
-        return cells.tolist() if cells.dtype == object else cells
+        if self.frame is not None:
+            cells = [decode_values(column, rows[:, i]) for i, column in enumerate(self.columns)]
+            made = make_frame(self.columns, cells, self.frame)
+            return made if like is None else like_given(made, like, self.names)
+        changed = [i for i, c in enumerate(self.columns) if c.categories is not None or c.kind == "grid"]
+        if not changed:
+            return rows
+        numbers = all(column.categories is None or _are_numbers(column.categories) for column in self.columns)
+        table = rows.copy() if numbers else rows.astype(object)
+        for place in changed:
+            cells = decode_values(self.columns[place], rows[:, place])
+            table[:, place] = np.where(np.equal(cells, None), np.nan, cells) if numbers and cells.dtype == object else cells
+        return table
 
     def to_json(self) -> dict:
         """A dictionary that JSON can hold."""
-        columns = [
-            {"name": c.name, "kind": c.kind} | ({"categories": list(c.categories)} if c.categories else {})
-            for c in self.columns
-        ]
-        return {"columns": columns, "image_shape": self.image_shape, "frame": self.frame}
+        return {
+            "columns": [_column_to_json(column) for column in self.columns],
+            "image_shape": self.image_shape,
+            "frame": self.frame,
+            "left_out": [{f.name: getattr(c, f.name) for f in fields(c)} for c in self.left_out],
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Schema:
         """The schema that `to_json` wrote."""
-        columns = tuple(
-            Column(str(c["name"]), c["kind"], tuple(c["categories"]) if "categories" in c else None)
-            for c in data["columns"]
-        )
+        columns = tuple(map(_column_from_json, data["columns"]))
         shape, frame = data.get("image_shape"), data.get("frame")
-        if frame not in (None, "pandas", "polars", "pyarrow"):
+        if frame not in (None, *LIBRARIES):
             raise SchemaError(f"unknown data-frame library {frame!r} in a schema.")
-        return cls(columns, tuple(int(side) for side in shape) if shape else None, frame)
+        left_out = tuple(LeftOut(**column) for column in data.get("left_out", ()))
+        return cls(columns, tuple(int(side) for side in shape) if shape else None, frame, left_out)
 
 
 def blocks(array: np.ndarray, n_cells: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
@@ -238,18 +273,6 @@ def blocks(array: np.ndarray, n_cells: int | None = None) -> Iterator[tuple[int,
     step = max(1, (n_cells or _BLOCK_CELLS) // max(1, array.shape[1]))
     for start in range(0, len(array), step):
         yield start, np.asarray(array[start : start + step])
-
-
-def as_frame(X: Any) -> Any:
-    """The narwhals view of a data frame, or None when X is no data frame."""
-    if isinstance(X, np.ndarray | list | tuple):
-        return None
-    import narwhals as nw
-
-    if hasattr(X, "set_axis") and not all(isinstance(name, str) for name in getattr(X, "columns", ())):
-        X = X.set_axis([str(name) for name in X.columns], axis=1)  # pandas numbers columns that have no names
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    return frame if isinstance(frame, nw.DataFrame) else None
 
 
 def as_array(X: Any) -> np.ndarray:
@@ -269,21 +292,72 @@ def as_array(X: Any) -> np.ndarray:
     return array
 
 
-def _infer_array(array: np.ndarray) -> list[Column]:
+def _infer_array(array: np.ndarray, image_shape: tuple[int, ...] | None) -> list[Column]:
     names = [f"x{i}" for i in range(array.shape[1])]
     if array.dtype.kind in "OU":
-        return [infer_cells(name, array[:, i].tolist()) for i, name in enumerate(names)]
+        return [infer_cells(name, array[:, i].tolist()) for i, name in enumerate(names)]  # type: ignore[misc]
+    if image_shape is not None or _is_binary(array):
+        kind = _common_kind(array)
+        return [Column(name, kind) for name in names]
+    return [infer_numbers(name, array[:, i]) for i, name in enumerate(names)]  # type: ignore[misc]
+
+
+def _is_binary(array: np.ndarray) -> bool:
+    if array.dtype.kind == "b":
+        return True
+    return all(bool(((b == 0) | (b == 1) | np.isnan(b)).all()) for _, b in blocks(array)) and array.size > 0
+
+
+def _common_kind(array: np.ndarray) -> Kind:
+    """The kind of all pixels: binary, counts up to 100, or real."""
     kind: Kind = "binary"
     for _, block in blocks(array):
-        kind = max(kind, numeric_kind(block), key=("binary", "count", "real").index)
-        if kind == "real":
-            break
-    return [Column(name, kind) for name in names]
+        cells = block[~np.isnan(block)] if block.dtype.kind == "f" else block
+        if ((cells == 0) | (cells == 1)).all():
+            continue
+        if cells.min() < 0 or cells.max() > COUNT_LIMIT or not (cells == np.floor(cells)).all():
+            return "real"
+        kind = "count"
+    return kind
 
 
-def _position(label: str | int, names: list[str]) -> int:
+COUNT_LIMIT = 100  # of pixels that are counts; grey values up to 255 are real
+
+
+def _are_numbers(categories: tuple) -> bool:
+    return all(isinstance(category, bool | int | float) for category in categories)
+
+
+def _as_real(column: Column) -> Column:
+    if column.kind in ("grid", "datetime"):
+        return column
+    if column.kind == "real":
+        return replace(column, spikes=())
+    if column.kind in CODED and column.categories is not None and column.categories != (False, True):
+        return replace(column, kind="real", categories=None, unseen="error")
+    return Column(column.name, "real", dtype=column.dtype, why=column.why)
+
+
+def _position(label: str | int, names: Sequence[str]) -> int:
     if isinstance(label, int) and 0 <= label < len(names):
         return label
     if label in names:
-        return names.index(str(label))
+        return list(names).index(str(label))
     raise SchemaError(f"kinds names column {label!r}, which the data do not have.")
+
+
+def _column_to_json(column: Column) -> dict[str, Any]:
+    """Name and kind, and what else differs from the default."""
+    defaults = {f.name: f.default for f in fields(column)}
+    found = {name: getattr(column, name) for name in defaults}
+    said = {name: value for name, value in found.items() if name in ("name", "kind") or value != defaults[name]}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()}
+
+
+def _column_from_json(data: Mapping[str, Any]) -> Column:
+    known = {f.name for f in fields(Column)}
+    odd = [name for name in data if name not in known]
+    if odd:
+        raise SchemaError(f"a column of a schema has no {odd[0]!r}: it has {', '.join(sorted(known))}.")
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+    return Column(**values | {"name": str(values["name"])})

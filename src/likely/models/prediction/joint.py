@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.base import clone
 
-from likely.columns import Columns, Scaling
+from likely.columns import Cells, Columns, Scaling
 from likely.contract.conditional import ConditionalParts
 from likely.contract.estimator import Arrays, FitRun, check_settings, from_file, suited, to_file, under
 from likely.contract.evidence import Evidence
@@ -22,7 +22,7 @@ from likely.contract.model import InStandardUnits, Model
 from likely.contract.predictor import Predictor, class_parts
 from likely.contract.target import TargetKind, split_target
 from likely.schema import Column, Schema, SchemaError, as_frame
-from likely.schema.column import decode_cells
+from likely.schema.values import decode_values
 from likely.storage import registry
 from likely.storage.modules import describe_estimator, restore_estimator
 
@@ -49,6 +49,17 @@ class JointlyFitted(Predictor):
         given = self._unfitted().schema
         return Schema.infer(X) if given is None else given
 
+    def _fit_cells(self, encoded: np.ndarray) -> Cells:
+        # Hooks get encoded rows: it is the model that knows their cells.
+        nothing = Schema.real(self.schema_.n_columns)
+        return Cells.plain(Columns.of(nothing))
+
+    def _standard(self, encoded: np.ndarray) -> np.ndarray:
+        return np.asarray(encoded, np.float64)
+
+    def _restored_cells(self, cells: Cells) -> Cells:
+        return self._fit_cells(np.empty((0, 0)))
+
     def _init(self, key: jax.Array, columns: Columns) -> Any:
         raise NotImplementedError("its parameters are the model's, which is in the file as a whole.")
 
@@ -63,8 +74,8 @@ class JointlyFitted(Predictor):
         table = joined(run.table, target.scaling.invert(targets), columns)
         others = None if run.valid is None else self._joint_valid(*run.valid_table)
         self.joint_: Any = model.fit(table, valid=others, checkpoint=run.checkpoint, resume=run.resume)
-        own = len(self.schema_.columns)
-        self.target_ = target.in_units_of(Scaling(self.joint_.scaling_.offset[own:], self.joint_.scaling_.scale[own:]))
+        own, units = len(self.schema_.columns), self.joint_.cells_.scaling
+        self.target_ = target.in_units_of(Scaling(units.offset[own:], units.scale[own:]))
         self.history_ = self.joint_.history_
         return self.joint_.params_
 
@@ -78,8 +89,8 @@ class JointlyFitted(Predictor):
         return self.target_.schema.columns
 
     def _joint_rows(self, rows: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Rows and targets, both in their own standard units, in the model's."""
-        encoded = np.hstack([self.scaling_.invert(rows), self.target_.scaling.invert(targets)])
+        """Encoded rows, and targets in their own units, in the model's."""
+        encoded = np.hstack([rows, self.target_.scaling.invert(targets)])
         return InStandardUnits(self.joint_).rows(encoded)
 
     def _to_file(self) -> tuple[Arrays, dict[str, Any]]:
@@ -91,17 +102,12 @@ class JointlyFitted(Predictor):
             "target": self.target_.to_json(),
             "joint": meta,
         }
-        units = {"scaling.offset": self.scaling_.offset, "scaling.scale": self.scaling_.scale}
-        return {f"joint.{name}": array for name, array in arrays.items()} | units, own
+        return {f"joint.{name}": array for name, array in arrays.items()} | self.cells_.to_file()[0], own
 
     @classmethod
     def _from_file(cls, arrays: Arrays, meta: dict[str, Any]) -> Any:
         predictor = restore_estimator(cls, meta)
-        predictor.schema_ = Schema.from_json(meta["schema"])
-        predictor.columns_ = predictor._columns()
-        predictor.scaling_ = Scaling(arrays["scaling.offset"], arrays["scaling.scale"])
-        if meta["feature_names"] is not None:
-            predictor.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
+        predictor._restore_columns(arrays, meta)
         predictor._restore(meta)
         predictor.joint_ = from_file(under("joint.", arrays), meta["joint"])
         predictor.params_ = predictor.joint_.params_
@@ -160,10 +166,10 @@ class JointPredictor(JointlyFitted):
     def _condition(self, rows: np.ndarray, key: jax.Array) -> ConditionalParts:
         if self.target_.classes is not None:
             return class_parts(self._classes_in_turn(rows)[0], self._described())
-        unknown = np.full((len(rows), self.target_.schema.n_columns), np.nan, rows.dtype)
+        unknown = np.full((len(rows), self.target_.schema.n_columns), np.nan)
         parts = InStandardUnits(self.joint_).condition(self._joint_rows(rows, unknown))
-        own, columns = self.schema_.n_columns, self.joint_.columns_
-        return parts.restricted(np.flatnonzero(columns.column_of >= own), np.arange(own, columns.n_columns))
+        first, columns = int(self.joint_.cells_.starts[self.schema_.n_columns]), self.joint_.columns_
+        return parts.restricted(np.flatnonzero(columns.column_of >= first), np.arange(first, columns.n_columns))
 
     def _evidence(self, rows: np.ndarray, targets: np.ndarray, key: jax.Array) -> Evidence:
         if self.target_.classes is None:
@@ -223,7 +229,7 @@ def _grouped(evidence: Evidence, n_groups: int) -> np.ndarray:
 
 def joined(X: Any, targets: np.ndarray, columns: tuple[Column, ...]) -> Any:
     """X with the target's columns as its last, in the library that X came from; `targets` are encoded."""
-    cells = [decode_cells(column, targets[:, i]) for i, column in enumerate(columns)]
+    cells = [decode_values(column, targets[:, i]) for i, column in enumerate(columns)]
     frame = as_frame(X)
     if frame is not None:
         import narwhals as nw

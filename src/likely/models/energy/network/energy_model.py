@@ -143,7 +143,7 @@ class EnergyModel(GradientTrained, Annealed):
         check_finite(params, rows, self._kind)
         noise = None
         if self.objective == "nce":
-            noise = make_noise(self.noise, rows, params.reference, self.schema_, self.scaling_, noise_key)
+            noise = make_noise(self.noise, rows, params.reference, self.schema_, self.cells_, noise_key)
         chains = draw_reference(chain_key, params, self.n_chains, self._kind) if self.objective == "pcd" else None
         result = train(
             params,
@@ -167,7 +167,8 @@ class EnergyModel(GradientTrained, Annealed):
         needed = OBJECTIVES[self.objective]
         others = [i for i, kind in enumerate(self.columns_.kinds) if kind != needed]
         if needed and others:
-            name, kind = self.schema_.names[others[0]], self.columns_.kinds[others[0]]
+            column = self.schema_.columns[int(self.cells_.column_of[others[0]])]
+            name, kind = column.name, column.kind
             raise SchemaError(
                 f"objective={self.objective!r} is for {needed} columns, and column {name!r} is {kind}: drop it, or use "
                 "objective='nce', 'pcd' or 'cd', which are for any columns."

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array
 from sklearn.base import clone
 
-from likely.columns import Columns, Scaling
+from likely.columns import Cells, Columns
 from likely.contract.estimator import check_settings
 from likely.contract.model import InStandardUnits, Model
 from likely.objectives.nce import Noise, check_support, refuse_rows
@@ -29,7 +29,7 @@ _IMPOSSIBLE = math.log(2e-6)
 
 
 def make_noise(
-    given: Any, rows: np.ndarray, reference: Array, schema: Schema, scaling: Scaling, key: jax.Array
+    given: Any, rows: np.ndarray, reference: Array, schema: Schema, cells: Cells, key: jax.Array
 ) -> Noise:
     """The noise that was asked for, checked against the rows.
 
@@ -39,7 +39,7 @@ def make_noise(
         pair of functions sample(key, n) and log_prob(rows) in standard units.
     rows : (n, d) in standard units. reference : natural parameters of independent columns, fitted to them.
     """
-    columns = Columns.of(schema)
+    columns = cells.columns
     if isinstance(given, str) and given == "independent":
         return Noise(reference, partial(_sample_independent, columns), partial(_log_independent, columns))
     if isinstance(given, tuple | list):
@@ -49,12 +49,17 @@ def make_noise(
     model = _named(given, len(rows), columns) if isinstance(given, str) and given in NAMES else given
     _check_model(model, columns)
     if hasattr(model, "params_"):
-        shift = (scaling.offset - model.scaling_.offset) / model.scaling_.scale
-        factor = scaling.scale / model.scaling_.scale
+        if not (cells.is_plain and model.cells_.is_plain):
+            raise ValueError(
+                "`noise` that is fitted already needs columns that both models read alike, and some of the table's are "
+                "bent or in bins: give it unfitted."
+            )
+        own, theirs = cells.scaling, model.cells_.scaling
+        shift, factor = (own.offset - theirs.offset) / theirs.scale, own.scale / theirs.scale
     else:
-        model = _fitted(model, rows, schema, key)
+        model = _fitted(model, rows, schema, columns, key)
         shift, factor = np.zeros(columns.n_columns), np.ones(columns.n_columns)
-    _check_cells(model, rows * factor + shift, columns)
+    _check_cells(model, rows * factor + shift, columns, cells.column_of)
     return _from_model(model, shift, factor, reference.dtype)
 
 
@@ -96,19 +101,19 @@ def _check_model(model: Any, columns: Columns) -> None:
         )
 
 
-def _fitted(model: Model, rows: np.ndarray, schema: Schema, key: jax.Array) -> Model:
+def _fitted(model: Model, rows: np.ndarray, schema: Schema, columns: Columns, key: jax.Array) -> Model:
     """A copy of a model fitted to rows that are in standard units already."""
     model = clone(model)
     check_settings(model)
     model.schema_, model.n_features_in_ = schema, schema.n_columns
-    model.scaling_ = Scaling(np.zeros(schema.n_columns), np.ones(schema.n_columns))
+    model.cells_ = Cells.plain(columns)
     model.history_ = {}
-    model.params_ = InStandardUnits(model).fit(rows, Columns.of(schema), key)
+    model.params_ = InStandardUnits(model).fit(rows, columns, key)
     return model
 
 
-def _check_cells(model: Model, rows: np.ndarray, columns: Columns) -> None:
-    """Raise if the noise rules out a value that a discrete cell of the data has, with the row."""
+def _check_cells(model: Model, rows: np.ndarray, columns: Columns, names_of: np.ndarray) -> None:
+    """Raise if the noise rules out a value that a discrete cell of the data has, with the row and the column."""
     discrete = [place for place, kind in enumerate(columns.kinds) if kind in ("binary", "categorical")]
     pairs = [(place, value) for place in discrete for value in np.unique(rows[:, place][~np.isnan(rows[:, place])])]
     if pairs:
@@ -118,7 +123,7 @@ def _check_cells(model: Model, rows: np.ndarray, columns: Columns) -> None:
         for (place, value), found in zip(pairs, values, strict=True):
             if found < _IMPOSSIBLE:
                 where = np.flatnonzero(rows[:, place] == value)
-                name = model.schema_.names[place]
+                name = model.schema_.names[names_of[place]]
                 refuse_rows(where, partial("it rules out {1:g} in column {0!r}, as in row {2}".format, name, value))
     values = InStandardUnits(model).evidence(rows, jax.random.key(0)).values
     refuse_rows(np.flatnonzero(~np.isfinite(values)), lambda row: f"its log density at row {row} is {values[row]:g}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from likely.columns import Columns, Scaling
+from likely.columns import Cells, Columns
 from likely.contract.fingerprint import Fingerprint
 from likely.contract.settings import seed_of
 from likely.models.energy.normaliser.annealed import Answered
@@ -25,6 +25,6 @@ class PairwiseModel(Answered):
         self._check_kinds(self.schema_)
         self.columns_, self.n_features_in_ = Columns.of(self.schema_), n_visible
         nothing = np.zeros((1, n_visible))
-        self.scaling_ = Scaling.fit(nothing, self.columns_, self._scaling)
+        self.cells_ = Cells.plain(self.columns_)
         self.seed_, self.fingerprint_ = seed_of(self.random_state), str(Fingerprint.of(nothing))
         self.history_ = {}

@@ -278,12 +278,17 @@ class GAN(Trained, Model):
 
     def _log_noise(self, noise: Any) -> Array:
         deviation = np.asarray(noise, np.float64)
-        if deviation.shape not in ((), (self.n_features_in_,)) or not (deviation > 0).all():
+        if deviation.shape not in ((), (self.schema_.n_columns,)) or not (deviation > 0).all():
             raise ValueError(
-                f"`noise` must be a deviation above 0, or one for each of the {self.n_features_in_} columns, "
+                f"`noise` must be a deviation above 0, or one for each of the {self.schema_.n_columns} columns, "
                 f"got {noise!r}."
             )
-        standard = (np.broadcast_to(deviation, (self.n_features_in_,)) / self.scaling_.scale)[self.columns_.real_places]
+        places = self.cells_.column_of[self.columns_.real_places]
+        bent = [place for place in places if self.cells_.codecs[place] is not None]
+        if bent:
+            name = self.schema_.names[bent[0]]
+            raise ValueError(f"column {name!r} is bent, and noise in its units has no one size: fit with Schema.real.")
+        standard = (np.broadcast_to(deviation, (self.schema_.n_columns,)) / self.cells_.scaling.scale)[places]
         if (standard <= MIN_SCALE).any():
             raise ValueError(
                 f"`noise` must be above {MIN_SCALE:g} of each real column's deviation, got {noise!r}: raise it."

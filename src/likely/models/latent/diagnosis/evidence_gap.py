@@ -269,7 +269,7 @@ def evidence_gap(
     encoded, rows = InStandardUnits(model).read(X)
     key = InStandardUnits(model).key("evidence", random_state)
     bounds = partial(_bounds, key, module, n_refine=n_refine, n_samples=n_samples + n_samples % 2)
-    shift = model.scaling_.log_jacobian(~np.isnan(encoded))[:, None]
+    shift = model.cells_.log_weight(encoded)[:, None]
     elbo, best = (np.asarray(pairs, np.float64) + shift for pairs in by_blocks(bounds, rows, size=ROWS_AT_ONCE))
     annealed = annealed_evidence(
         model,

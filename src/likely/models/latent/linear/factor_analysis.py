@@ -146,7 +146,7 @@ class FactorAnalysis(LinearGaussian):
     @property
     def noise_variance_(self) -> np.ndarray:
         """(n_columns,) psi, in the squared units of the columns."""
-        return np.asarray(self.params_.noise, np.float64) * self.scaling_.scale**2
+        return np.asarray(self.params_.noise, np.float64) * self.cells_.scaling.scale**2
 
     def _init(self, key: jax.Array, columns: Columns) -> LinearGaussianParams:
         d, dtype = columns.n_columns, float_dtype()

@@ -199,13 +199,13 @@ class LinearGaussian(Model):
 
     @property
     def components_(self) -> np.ndarray:
-        """(n_components, n_columns) the loadings Wᵀ, in the units of the columns."""
-        return (np.asarray(self.params_.loadings, np.float64) * self.scaling_.scale[:, None]).T
+        """(n_components, n_columns) the loadings Wᵀ, in the units of the columns; of bent columns in standard units."""
+        return (np.asarray(self.params_.loadings, np.float64) * self.cells_.scaling.scale[:, None]).T
 
     @property
     def mean_(self) -> np.ndarray:
         """(n_columns,) the offset b, in the units of the columns."""
-        return self.scaling_.invert(np.asarray(self.params_.offset))
+        return self.cells_.invert(np.asarray(self.params_.offset)[None])[0]
 
     @property
     @abc.abstractmethod
@@ -213,15 +213,14 @@ class LinearGaussian(Model):
         """The diagonal of Ψ, in the squared units of the columns."""
 
     def _check_components(self) -> None:
-        if self.n_components > self.n_features_in_:
-            raise ValueError(
-                f"`n_components` must be at most n_columns ({self.n_features_in_}), got {self.n_components}: lower it."
-            )
+        n_columns = self.columns_.n_columns
+        if self.n_components > n_columns:
+            raise ValueError(f"`n_components` must be at most n_columns ({n_columns}), got {self.n_components}: lower it.")
 
     def _keep(self, result: EMResult, rows: np.ndarray) -> None:
         """What the fit tells of itself, the likelihood in the user's units."""
         self.n_iter_, self.converged_ = int(result.n_iter), bool(result.converged)
-        shift = self.scaling_.log_jacobian((~np.isnan(rows)).mean(axis=0, keepdims=True))[0]
+        shift = self.cells_.scaling.log_jacobian((~np.isnan(rows)).mean(axis=0, keepdims=True))[0]
         self.history_["objective"] = (np.asarray(result.objective)[: self.n_iter_] + shift).tolist()
 
     def _by_rows(self, function: Callable[..., Any], rows: np.ndarray) -> Any:

@@ -94,7 +94,7 @@ class ProbabilisticPCA(LinearGaussian):
     @property
     def noise_variance_(self) -> float:
         """σ², in the squared units of the columns."""
-        return float(self.params_.noise) * float(self.scaling_.scale[0]) ** 2
+        return float(self.params_.noise) * float(self.cells_.scaling.scale[0]) ** 2
 
     def _init(self, key: jax.Array, columns: Columns) -> LinearGaussianParams:
         d, dtype = columns.n_columns, float_dtype()

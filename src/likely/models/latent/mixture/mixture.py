@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from likely.columns.cells import Numbers
 from likely.contract.conditional import ConditionalParts
 from likely.contract.counts import Counts
 from likely.contract.evidence import Evidence
@@ -78,6 +79,10 @@ class Mixture(Model):
     def _suited(cls, n_rows, n_columns, kinds):
         # About twenty rows a component: on digits and wine fewer lose, and up to there more gain.
         return {"n_components": between(2, n_rows // 20, 50)}
+
+    @property
+    def _numbers(self) -> Numbers:  # type: ignore[override]
+        return "bins" if self.covariance == "diagonal" else "real"
 
     @property
     def _scaling(self) -> str:  # type: ignore[override]

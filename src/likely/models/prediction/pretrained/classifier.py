@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.utils import TransformerTags
 
-from likely.columns import Columns, Scaling
+from likely.columns import Cells, Columns
 from likely.contract.estimator import Arrays, FitRun
 from likely.contract.first_look import between, epochs_for
 from likely.contract.labels import UNKNOWN
@@ -38,7 +38,7 @@ from likely.contract.settings import (
 from likely.contract.trained import Trained
 from likely.models.energy.harmonium.rbm import moments
 from likely.models.prediction.pretrained.finetuning import cross_entropy, validation_loss
-from likely.models.prediction.pretrained.inputs import check_probabilities, columns_of
+from likely.models.prediction.pretrained.inputs import as_bits, cells_of, check_probabilities
 from likely.models.prediction.pretrained.network import Encoder, Network, first_encoder, first_top
 from likely.models.prediction.pretrained.pretraining import KINDS, Recipe, Stack, check_layers, encode, learn_layers
 from likely.runtime import by_blocks
@@ -73,7 +73,7 @@ class PretrainedClassifier(TransformerMixin, Trained, Predictor):
     Attributes
     ----------
     classes_ : the classes. params_ : the network, a frozen module of arrays. history_ : the fine-tuning's curves.
-    schema_, scaling_ : what the columns are, and their units. seed_ : the seed that `random_state` gave.
+    schema_, cells_ : what the columns are, and how their values become cells. seed_ : the seed that `random_state` gave.
 
     Examples
     --------
@@ -215,11 +215,13 @@ class PretrainedClassifier(TransformerMixin, Trained, Predictor):
     def _given_schema(self, X: Any) -> Schema:
         return self.pretrain.table.schema if isinstance(self.pretrain, Stack) else super()._given_schema(X)
 
-    def _columns(self) -> Columns:
-        return columns_of(self.schema_, self.as_probabilities)
+    def _fit_cells(self, encoded: np.ndarray) -> Cells:
+        if isinstance(self.pretrain, Stack):
+            return self.pretrain.table.cells
+        return cells_of(encoded, self.schema_, self.as_probabilities)
 
-    def _units(self, encoded: np.ndarray) -> Scaling:
-        return self.pretrain.table.scaling if isinstance(self.pretrain, Stack) else super()._units(encoded)
+    def _restored_cells(self, cells: Cells) -> Cells:
+        return as_bits(cells) if self.as_probabilities else cells
 
     def _standard(self, encoded: np.ndarray) -> np.ndarray:
         if self.as_probabilities:

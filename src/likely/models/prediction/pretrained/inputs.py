@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from likely.columns import Columns, Scaling
+from likely.columns import Cells, Columns
 from likely.nets.column_interface import spread_locations
 from likely.runtime import float_dtype
 from likely.schema import Schema, SchemaError
@@ -23,12 +22,12 @@ class Table:
     Parameters
     ----------
     schema : the columns.
-    scaling : units of the real ones.
+    cells : how their values become what a network reads.
     as_probabilities : real columns hold numbers from 0 to 1 and are read as probabilities of binary cells.
     """
 
     schema: Schema
-    scaling: Scaling
+    cells: Cells
     as_probabilities: bool = False
 
     @classmethod
@@ -39,14 +38,13 @@ class Table:
         schema = Schema.infer(X) if schema is None else schema
         encoded = schema.encode(X)
         _check_columns(schema, encoded)
-        columns = columns_of(schema, as_probabilities)
-        table = cls(schema, Scaling.fit(encoded, columns, "column"), as_probabilities)
+        table = cls(schema, cells_of(encoded, schema, as_probabilities), as_probabilities)
         return table, table._in_units(encoded)
 
-    @cached_property
+    @property
     def columns(self) -> Columns:
-        """The columns' exponential family."""
-        return columns_of(self.schema, self.as_probabilities)
+        """The cells' exponential family."""
+        return self.cells.columns
 
     def rows(self, X: Any) -> np.ndarray:
         """(n, d) rows in standard units, NaN where unobserved."""
@@ -55,15 +53,20 @@ class Table:
     def _in_units(self, encoded: np.ndarray) -> np.ndarray:
         if self.as_probabilities:
             check_probabilities(self.schema, encoded)
-        return self.scaling.apply(encoded, float_dtype())
+        return self.cells.apply(encoded, float_dtype())
 
 
-def columns_of(schema: Schema, as_probabilities: bool) -> Columns:
-    """The columns of a schema; real ones as binary where their numbers are probabilities."""
-    columns = Columns.of(schema)
-    if not as_probabilities:
-        return columns
-    return Columns(tuple("binary" if kind == "real" else kind for kind in columns.kinds), columns.n_categories)
+def cells_of(encoded: np.ndarray, schema: Schema, as_probabilities: bool) -> Cells:
+    """The cells of rows; real ones as binary where their numbers are probabilities."""
+    return as_bits(Cells.fit(encoded, schema)) if as_probabilities else Cells.fit(encoded, schema)
+
+
+def as_bits(cells: Cells) -> Cells:
+    """Real cells as they are, taken for probabilities of binary ones."""
+    columns = cells.columns
+    kinds = tuple("binary" if kind == "real" else kind for kind in columns.kinds)
+    bits = Columns(kinds, columns.n_categories, columns.ordered)
+    return Cells(bits, Cells.plain(Columns.of(Schema.binary(len(cells.codecs)))).scaling, cells.codecs)
 
 
 def features(

@@ -123,8 +123,9 @@ class SemiSupervisedVAE(Variational):
     def sample_class(self, label: Any, n: int = 1, random_state: int | None = None) -> Any:
         """N new rows with that label."""
         check_is_fitted(self)
-        rows = self._draws(self._key("sample", random_state), n, jnp.asarray(self._code(label)))
-        return self._to_user(rows)
+        key = self._key("sample", random_state)
+        rows = self._draws(key, n, jnp.asarray(self._code(label)))
+        return self._to_user(rows, jax.random.fold_in(key, 1))
 
     # ------------------------------------------------------------------- hooks
     def _design(self) -> Design:

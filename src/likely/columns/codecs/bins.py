@@ -1,0 +1,216 @@
+"""Rounded numbers as one categorical cell: bins of neighbouring values, and a fixed distribution within each bin.
+
+P(x) = P(bin) q(x | bin). A model learns P(bin), together with the other columns; q was fitted to the training rows and
+stays. It mixes how often each value was seen with all values of the bin alike, by Good and Turing's estimate of how
+much is unseen: the share of values that were seen once. Beyond the values that were seen, as far as the support allows,
+a small share falls off geometrically, so that a new extreme has a probability; it is never drawn.
+
+Frequent values have a bin of their own. With few different values each has one, and the cell is the column itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from likely.columns.codecs.codec import Codec
+
+_TAIL_RANGE = 0.1  # mean distance of a value beyond the range from its end, in units of the range
+
+
+def n_bins_for(n_cells: int) -> int:
+    """How many bins a column of so many observed cells has: twice the cube root, from 8 to 64.
+
+    The cube root is the rate at which a histogram's two errors, of too few bins and of too few cells in each, fall
+    together.
+    """
+    return int(np.clip(round(2 * n_cells ** (1 / 3)), 8, 64))
+
+
+@dataclass(frozen=True, eq=False)
+class Bins(Codec):
+    """Bins of numbers that are multiples of a step; places on the grid are whole numbers x / step.
+
+    Parameters
+    ----------
+    step : of the grid.
+    places : (m,) the different places that were seen, in order.
+    shares : (m,) how often each was seen, as a share of its bin.
+    firsts : (B + 1,) number of the first seen place of each bin, then m.
+    edges : (B - 1,) the last place that belongs to each bin but the last.
+    unseen : (B,) the share of all places of the bin alike, seen or not.
+    tails : share beyond the lowest and beyond the highest place, of the first and the last bin; 0 if there is no room.
+    reach : mean distance of places beyond the ends.
+    lowest, highest : places that there can be; infinite where nothing is known.
+    """
+
+    step: float
+    places: np.ndarray
+    shares: np.ndarray
+    firsts: np.ndarray
+    edges: np.ndarray
+    unseen: np.ndarray
+    tails: np.ndarray
+    reach: float
+    lowest: float
+    highest: float
+
+    tag = "bins"
+
+    @classmethod
+    def fit(
+        cls, x: np.ndarray, step: float, support: tuple[float | None, float | None], n_bins: int | None = None
+    ) -> Bins:
+        """Bins of observed values (n,)."""
+        places, counts = np.unique(np.rint(x / step), return_counts=True)
+        firsts = _cut(counts, n_bins_for(len(x)) if n_bins is None else n_bins)
+        total = np.add.reduceat(counts, firsts[:-1])
+        once = np.add.reduceat((counts == 1).astype(float), firsts[:-1])
+        edges = np.floor((places[firsts[1:-1] - 1] + places[firsts[1:-1]]) / 2)
+        unseen = (once + 1) / (total + 2)
+        low, high = support
+        lowest = -np.inf if low is None else np.ceil(low / step - 1e-9)
+        highest = np.inf if high is None else np.floor(high / step + 1e-9)
+        # A finite gap between the seen range and the support has a tail too, cut off where the support ends.
+        tails = np.array([places[0] > lowest, places[-1] < highest]) / (total[[0, -1]] + 2.0)
+        reach = max(1.0, _TAIL_RANGE * (places[-1] - places[0]))
+        built = cls(
+            float(step), places, counts / np.repeat(total, np.diff(firsts)), firsts, edges, unseen, tails, reach,
+            float(lowest), float(highest),
+        )  # fmt: skip
+        # A bin of one place has nothing unseen.
+        return cls(**{**built.__dict__, "unseen": np.where(built._n_places == 1, 0.0, unseen)})
+
+    @property
+    def n_bins(self) -> int:
+        return len(self.unseen)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return ("categorical",)
+
+    @property
+    def n_categories(self) -> tuple[int, ...]:
+        return (max(2, self.n_bins),)
+
+    @property
+    def ordered(self) -> tuple[bool, ...]:
+        return (True,)
+
+    @property
+    def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """(B,) first and last place of each bin, within the range that was seen."""
+        return np.append(self.places[0], self.edges + 1), np.append(self.edges, self.places[-1])
+
+    @property
+    def _n_places(self) -> np.ndarray:
+        first, last = self._bounds
+        return last - first + 1
+
+    def encode(self, x: np.ndarray, shift: np.ndarray | None = None) -> np.ndarray:
+        place = np.rint(x / self.step)
+        codes = np.searchsorted(self.edges, place, side="left").astype(np.float64)
+        return np.where(np.isnan(x), np.nan, codes)[:, None]
+
+    def log_weight(self, x: np.ndarray, shift: np.ndarray | None = None) -> np.ndarray:
+        observed = ~np.isnan(x)
+        place = np.rint(np.where(observed, x, self.places[0] * self.step) / self.step)
+        bins = np.searchsorted(self.edges, place, side="left")
+        index = np.minimum(np.searchsorted(self.places, place), len(self.places) - 1)
+        seen = np.where(self.places[index] == place, self.shares[index], 0.0)
+        inside = (1 - self.unseen[bins]) * seen + self.unseen[bins] / self._n_places[bins]
+        inside = inside * (1 - self._tail_of(bins))
+        below, above = self.places[0] - place, place - self.places[-1]
+        share = np.where(below > 0, self.tails[0] * self._tail(below, self.places[0] - self.lowest), inside)
+        share = np.where(above > 0, self.tails[1] * self._tail(above, self.highest - self.places[-1]), share)
+        with np.errstate(divide="ignore"):
+            return np.where(observed, np.log(share), 0.0)
+
+    def _tail_of(self, bins: np.ndarray) -> np.ndarray:
+        """The share of each bin that lies beyond the range that was seen."""
+        return np.where(bins == 0, self.tails[0], 0.0) + np.where(bins == self.n_bins - 1, self.tails[1], 0.0)
+
+    def _tail(self, distance: np.ndarray, room: float) -> np.ndarray:
+        """Geometric probabilities of places at a distance 1, 2, ... beyond the range, as far as there is room."""
+        ratio = self.reach / (1 + self.reach)
+        whole = 1.0 if np.isinf(room) else 1 - ratio**room
+        with np.errstate(over="ignore", under="ignore"):
+            shares = (1 - ratio) * ratio ** (np.maximum(distance, 1) - 1) / max(whole, np.finfo(float).tiny)
+        return np.where(distance <= room, shares, 0.0)
+
+    def decode(self, cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        codes = np.clip(np.rint(np.nan_to_num(cells[:, 0])), 0, self.n_bins - 1).astype(np.intp)
+        first, _ = self._bounds
+        anywhere = first[codes] + np.floor(rng.random(len(codes)) * self._n_places[codes])
+        # Inverse distribution functions of all bins side by side: bin b takes the numbers from b to b + 1.
+        before = np.cumsum(self.shares) - self.shares
+        starts = before - np.repeat(before[self.firsts[:-1]], np.diff(self.firsts))
+        ladder = starts + np.repeat(np.arange(self.n_bins), np.diff(self.firsts))
+        index = np.searchsorted(ladder, codes + rng.random(len(codes)), side="right") - 1
+        place = np.where(rng.random(len(codes)) < self.unseen[codes], anywhere, self.places[index])
+        return np.where(np.isnan(cells[:, 0]), np.nan, place * self.step)
+
+    def bin_moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """(B,) mean and mean square of the values that each bin draws."""
+        out = []
+        for power in (1, 2):
+            seen = np.add.reduceat(self.shares * (self.places * self.step) ** power, self.firsts[:-1])
+            first, last = (bound * self.step for bound in self._bounds)
+            n = self._n_places
+            middle = (first + last) / 2
+            alike = middle if power == 1 else middle**2 + self.step**2 * (n**2 - 1) / 12
+            out.append((1 - self.unseen) * seen + self.unseen * alike)
+        return out[0], out[1]
+
+    def moments(self, statistics: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        shares = self._shares(statistics[0])
+        first, second = self.bin_moments()
+        return shares @ first, shares @ second
+
+    def moment_errors(self, statistics: list[np.ndarray], errors: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        # Errors of probabilities add up to zero, so only distances from the mean weigh.
+        found, own = self.moments(statistics), np.asarray(errors[0], np.float64)[:, : self.n_bins]
+        each = [np.abs(bins[None] - mean[:, None]) for bins, mean in zip(self.bin_moments(), found, strict=True)]
+        return tuple(np.sqrt(np.sum((distance * own) ** 2, axis=1)) for distance in each)  # type: ignore[return-value]
+
+    def typical(self, statistics: list[np.ndarray]) -> np.ndarray:
+        """The mean, put on the grid; where one value has most of the probability, that value."""
+        shares = self._shares(statistics[0])
+        mean = np.rint(shares @ self.bin_moments()[0] / self.step)
+        single = np.where(self._n_places == 1, 1.0, 0.0)
+        best = (shares * single).argmax(axis=1)
+        sure = (shares * single)[np.arange(len(shares)), best] > 0.5
+        return np.where(sure, self._bounds[0][best], mean) * self.step
+
+    def _shares(self, mean: np.ndarray) -> np.ndarray:
+        shares = np.asarray(mean, np.float64)[:, : self.n_bins]
+        return shares / shares.sum(axis=1, keepdims=True)
+
+
+def _cut(counts: np.ndarray, n_bins: int) -> np.ndarray:
+    """(B + 1,) where bins of neighbouring values begin: frequent values alone, the others in about equal shares."""
+    m = len(counts)
+    if m <= n_bins:
+        return np.arange(m + 1)
+    alone = np.zeros(m, bool)
+    while True:  # A value that has more than a fair share of what is left gets a bin of its own.
+        left = n_bins - int(alone.sum())
+        fair = counts[~alone].sum() / max(1, left)
+        more = ~alone & (counts >= fair)
+        if not more.any() or left <= 1:
+            break
+        alone |= more
+    starts, filled = [0], 0.0
+    for value in range(m):
+        if value and (alone[value] or alone[value - 1] or filled + counts[value] / 2 > fair):
+            starts.append(value)
+            filled = 0.0
+        filled += counts[value]
+    # Runs between lone values may leave more bins than wanted: the poorest neighbours are joined.
+    sizes = list(np.add.reduceat(counts, starts))
+    while len(starts) > n_bins:
+        pair = int(np.argmin([sizes[i] + sizes[i + 1] for i in range(len(sizes) - 1)]))
+        sizes[pair] += sizes.pop(pair + 1)
+        starts.pop(pair + 1)
+    return np.array([*starts, m])

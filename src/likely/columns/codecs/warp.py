@@ -1,0 +1,191 @@
+"""Skewed, heavy-tailed or bounded numbers as one real cell: a monotone map, fitted to the column, makes it Gaussian.
+
+The map goes through quantiles of the column and the same quantiles of a Gaussian, smoothly in between, by the monotone
+rational-quadratic spline of Gregory and Delbourgo (1982), whose inverse has a closed form. Beyond the outermost values
+it goes on in a straight line. Where the support has an end, the map begins with the logarithm of the distance from it.
+log p(x) = log p(cell) + log of the map's slope at x.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from likely.columns.codecs.codec import Codec
+
+_MAX_KNOTS = 25
+_CELLS_A_KNOT = 20  # fewer would make the map follow the noise of the column
+_MIN_GAP = 1e-9  # between knots, of the whole range: nearer ones are one
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class Warp(Codec):
+    """One real cell.
+
+    Parameters
+    ----------
+    low, high : ends of the support, infinite where there are none.
+    knots : (K,) values, after the logarithm of a bounded support, in order.
+    scores : (K,) what they are mapped to.
+    slopes : (K,) of the map at the knots.
+    step : of a column that is rounded to a grid; 0 of one that is not. A rounded value is an interval.
+    lowest, highest : values that a rounded column can have.
+    """
+
+    low: float
+    high: float
+    knots: np.ndarray
+    scores: np.ndarray
+    slopes: np.ndarray
+    step: float = 0.0
+    lowest: float = -np.inf
+    highest: float = np.inf
+
+    tag = "warp"
+
+    @classmethod
+    def fit(
+        cls, x: np.ndarray, support: tuple[float | None, float | None] = (None, None), *, step: float = 0.0
+    ) -> Warp:
+        """The map that makes observed values (n,) Gaussian."""
+        lowest, highest = (-np.inf if support[0] is None else support[0]), (np.inf if support[1] is None else support[1])
+        # An interval about the end of the support reaches beyond it.
+        low, high = (lowest - step, highest + step) if step else (lowest, highest)
+        t = _opened(np.sort(x), low, high)
+        n = len(t)
+        reach = ndtri(1 - 0.5 / n)
+        n_knots = int(np.clip(n // _CELLS_A_KNOT, 2, _MAX_KNOTS))
+        scores = np.linspace(-reach, reach, n_knots)
+        knots = np.quantile(t, ndtr(scores), method="hazen")
+        knots[0], knots[-1] = t[0], t[-1]
+        kept = np.append(True, np.diff(knots) > _MIN_GAP * max(knots[-1] - knots[0], np.finfo(float).tiny))
+        kept[-1] = True  # Ties leave fewer knots; the ends stay.
+        if kept.sum() >= 2 and not knots[kept][-1] > knots[kept][-2]:
+            kept[np.flatnonzero(kept)[-2]] = False
+        if kept.sum() < 2:
+            spread = float(t.std()) or 1.0
+            knots, scores = np.array([t.mean() - spread, t.mean() + spread]), np.array([-1.0, 1.0])
+        else:
+            # Of equal quantiles the map takes the middle of their scores.
+            group = np.cumsum(kept) - 1
+            scores = np.bincount(group, weights=scores) / np.bincount(group)
+            knots = knots[kept]
+        slopes = _slopes(knots, scores)
+        return cls(float(low), float(high), knots, scores, slopes, float(step), float(lowest), float(highest))
+
+    @property
+    def is_rounded(self) -> bool:  # type: ignore[override]
+        return self.step > 0
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return ("real",)
+
+    def encode(self, x: np.ndarray, shift: np.ndarray | None = None) -> np.ndarray:
+        return self._forward(self._moved(x, shift))[0][:, None]
+
+    def log_weight(self, x: np.ndarray, shift: np.ndarray | None = None) -> np.ndarray:
+        moved = self._moved(x, shift)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = np.log(self._forward(moved)[1]) + _log_opening(moved, self.low, self.high)
+        return np.where(np.isnan(x), 0.0, slope + (np.log(self.step) if self.step else 0.0))
+
+    def _moved(self, x: np.ndarray, shift: np.ndarray | None) -> np.ndarray:
+        return x if shift is None or not self.step else x + shift * self.step
+
+    def decode(self, cells: np.ndarray, rng: np.random.Generator | None = None) -> np.ndarray:
+        x = _closed(self._backward(cells[:, 0]), self.low, self.high)
+        return self._rounded(x)
+
+    def _rounded(self, x: np.ndarray) -> np.ndarray:
+        return np.clip(np.rint(x / self.step) * self.step, self.lowest, self.highest) if self.step else x
+
+    def typical(self, statistics: list[np.ndarray]) -> np.ndarray:
+        """The mean of x if the cell is Gaussian with its mean and variance."""
+        mean, square = np.asarray(statistics[0], np.float64).T
+        deviation = np.sqrt(np.maximum(square - mean**2, 0))
+        nodes = mean[:, None] + deviation[:, None] * _NODES
+        values = _closed(self._backward(nodes.ravel()), self.low, self.high).reshape(nodes.shape)
+        return self._rounded(values @ _WEIGHTS)
+
+    # ------------------------------------------------------------------- spline
+    def _forward(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Scores and slopes at opened values."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            t = _opened(np.asarray(x, np.float64), self.low, self.high)
+        i, width, rise, secant = self._piece(self.knots, t)
+        u = np.clip((t - self.knots[i]) / width, 0, 1)
+        first, second = self.slopes[i], self.slopes[i + 1]
+        below = secant + (first + second - 2 * secant) * u * (1 - u)
+        score = self.scores[i] + rise * (secant * u**2 + first * u * (1 - u)) / below
+        slope = secant**2 * (second * u**2 + 2 * secant * u * (1 - u) + first * (1 - u) ** 2) / below**2
+        left, right = t < self.knots[0], t > self.knots[-1]
+        score = np.where(left, self.scores[0] + self.slopes[0] * (t - self.knots[0]), score)
+        score = np.where(right, self.scores[-1] + self.slopes[-1] * (t - self.knots[-1]), score)
+        slope = np.where(left, self.slopes[0], np.where(right, self.slopes[-1], slope))
+        return np.where(np.isnan(x), np.nan, score), slope
+
+    def _backward(self, z: np.ndarray) -> np.ndarray:
+        """Opened values at scores: the root of a quadratic in each piece."""
+        z = np.asarray(z, np.float64)
+        i, rise, width, _ = self._piece(self.scores, z)
+        rise, width = self.scores[i + 1] - self.scores[i], self.knots[i + 1] - self.knots[i]
+        secant, first, second = rise / width, self.slopes[i], self.slopes[i + 1]
+        part = np.clip(z - self.scores[i], 0, rise)
+        bend = first + second - 2 * secant
+        a, b, c = rise * (secant - first) + part * bend, rise * first - part * bend, -secant * part
+        u = 2 * c / (-b - np.sqrt(np.maximum(b * b - 4 * a * c, 0)))
+        t = self.knots[i] + u * width
+        t = np.where(z < self.scores[0], self.knots[0] + (z - self.scores[0]) / self.slopes[0], t)
+        t = np.where(z > self.scores[-1], self.knots[-1] + (z - self.scores[-1]) / self.slopes[-1], t)
+        return np.where(np.isnan(z), np.nan, t)
+
+    def _piece(self, borders: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Which piece each value is in, its width and rise, and the slope of its secant."""
+        i = np.clip(np.searchsorted(borders, values, side="right") - 1, 0, len(self.knots) - 2)
+        width, rise = self.knots[i + 1] - self.knots[i], self.scores[i + 1] - self.scores[i]
+        return i, width, rise, rise / width
+
+
+def _slopes(knots: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Slopes at the knots that keep the spline monotone: weighted harmonic means of the secants beside each."""
+    widths, secants = np.diff(knots), np.diff(scores) / np.diff(knots)
+    if len(secants) == 1:
+        return np.repeat(secants, 2)
+    left, right = 2 * widths[1:] + widths[:-1], widths[1:] + 2 * widths[:-1]
+    inner = (left + right) / (left / secants[:-1] + right / secants[1:])
+    return np.concatenate([secants[:1], inner, secants[-1:]])
+
+
+def _opened(x: np.ndarray, low: float, high: float) -> np.ndarray:
+    """A bounded support as the whole line."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if np.isfinite(low) and np.isfinite(high):
+            return np.log(x - low) - np.log(high - x)
+        if np.isfinite(low):
+            return np.log(x - low)
+        return -np.log(high - x) if np.isfinite(high) else x
+
+
+def _log_opening(x: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Log slope of `_opened`."""
+    if np.isfinite(low) and np.isfinite(high):
+        return np.log(high - low) - np.log(x - low) - np.log(high - x)
+    if np.isfinite(low):
+        return -np.log(x - low)
+    return -np.log(high - x) if np.isfinite(high) else np.zeros_like(x)
+
+
+def _closed(t: np.ndarray, low: float, high: float) -> np.ndarray:
+    """The inverse of `_opened`; what float64 rounds onto an end stays just inside."""
+    with np.errstate(over="ignore"):
+        if np.isfinite(low) and np.isfinite(high):
+            inner = low + (high - low) / (1 + np.exp(-t))
+            return np.clip(inner, np.nextafter(low, high), np.nextafter(high, low))
+        if np.isfinite(low):
+            return np.minimum(np.maximum(low + np.exp(t), np.nextafter(low, np.inf)), np.finfo(float).max)
+        return high - np.exp(-t) if np.isfinite(high) else t

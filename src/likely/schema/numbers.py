@@ -1,0 +1,174 @@
+"""What numbers are: the grid that they are rounded to, counts, spikes, and shapes that a Gaussian cannot take.
+
+The rules look at the values alone, and each says why. All need at least `FEW` observed cells, since fewer show nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+FEW = 20  # observed cells below which only the plainest rules hold
+COUNT_LIMIT = 100  # of so few cells, non-negative integers up to this are counts
+_MAX_DECIMALS = 6  # digits after the point that a grid may have
+_POINTS_A_CELL = 20  # A grid with more points than this times the cells shows itself by repeated values only.
+_MIN_TIES = 0.05  # share of the cells that repeat a value; of reals that are not rounded hardly any do
+_NICE = (1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 2500, 5000, 10_000, 100_000, 1_000_000)
+# The p-value down to which counts pass for Poisson. A table has many columns and is read often, so the test is mild.
+POISSON_LEVEL = 1e-4
+SPIKE_SHARE, SPIKE_CELLS = 0.02, 10  # a real value repeated in so many cells, by share and by number, is a spike
+_END_SHARE = 0.005  # at the ends of the range, where caps are, by this share
+MAX_SKEWNESS = 0.2  # Bowley's, of the deciles: 0 for any symmetric column, 0.45 for an exponential one
+MAX_TAILS = 5.0  # spread of the central 98% over that of the central half: 3.45 for a Gaussian, 4.5 for a Laplace
+MAX_REACH = 8.0  # of the farthest cell from the median, in halves of the central 98%
+_RATIO = 20.0  # of the largest to the smallest positive value, from which on a column is positive by nature
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """How a column of numbers is to be read, as keywords of a `Column`, and why."""
+
+    kind: str
+    why: str
+    about: dict[str, Any]
+
+
+def read_numbers(cells: np.ndarray) -> Numbers:
+    """What the observed cells (n,) of a column are."""
+    cells = cells[~np.isnan(cells)] if cells.dtype.kind == "f" else cells.astype(np.float64)
+    if cells.size == 0:
+        return Numbers("real", "no cell is observed", {})
+    if ((cells == 0) | (cells == 1)).all():
+        return Numbers("binary", "0 and 1 alone", {})
+    if len(cells) < FEW:
+        return _few(cells)
+    values, counts = np.unique(cells, return_counts=True)
+    if len(values) == 1:
+        return Numbers("real", "a constant", {})
+    if len(values) == 2:
+        return Numbers("binary", "two values", {"categories": tuple(plain(value) for value in values)})
+    step = grid_step(values, len(cells))
+    if step is None:
+        return _read_reals(values, counts)
+    if step == 1 and values[0] >= 0:
+        p = poisson_p_value(values, counts)
+        if p > POISSON_LEVEL:
+            return Numbers("count", f"a Poisson distribution passes (p = {p:.2g})", {})
+    return _read_grid(values, counts, step)
+
+
+def _few(cells: np.ndarray) -> Numbers:
+    whole = bool((cells == np.floor(cells)).all())
+    if whole and cells.min() >= 0 and cells.max() <= COUNT_LIMIT:
+        return Numbers("count", f"whole numbers; {len(cells)} cells are too few to tell more", {})
+    return Numbers("real", f"numbers; {len(cells)} cells are too few to tell more", {})
+
+
+# ---------------------------------------------------------------------- grids
+def grid_step(values: np.ndarray, n_cells: int) -> float | None:
+    """The distance that all values (distinct, in order) are multiples of; None if they are not rounded.
+
+    Examples
+    --------
+    >>> grid_step(np.array([0.05, 0.1, 0.25, 1.0, 2.0]), 100), grid_step(np.array([0.5, 2**0.5, 3.0]), 3)
+    (0.05, None)
+    """
+    if not np.isfinite(values).all():
+        return None
+    # A decimal fraction is off by half a unit in its last place; numbers that came as float32 have fewer places.
+    with np.errstate(over="ignore"):
+        precision = 2e-7 if (values.astype(np.float32) == values).all() else 1e-15
+    for decimals in range(_MAX_DECIMALS + 1):
+        scaled = values * 10.0**decimals
+        nearest = np.rint(scaled)
+        off = np.abs(scaled - nearest)
+        if np.abs(scaled).max() > 2**52 or (off.any() and precision * np.abs(scaled).max() > 0.01):
+            return None
+        if (off <= 1e-9 + precision * np.abs(scaled)).all():
+            break
+    else:
+        return None
+    common = int(np.gcd.reduce(nearest.astype(np.int64)))
+    # Few values may have a common divisor by chance; a step coarser than their decimals needs ten.
+    factor = max((nice for nice in _NICE if common % nice == 0), default=1) if len(values) >= 10 else 1
+    step = factor / 10**decimals
+    n_points = (values[-1] - values[0]) / step + 1
+    ties = 1 - len(values) / n_cells
+    return step if ties >= _MIN_TIES or n_points <= _POINTS_A_CELL * n_cells else None
+
+
+def _read_grid(values: np.ndarray, counts: np.ndarray, step: float) -> Numbers:
+    support = (0.0 if values[0] >= 0 else None, None)
+    why = f"{len(values)} different values, all multiples of {step:g}"
+    return Numbers("grid", why, {"step": step, "support": support, "is_warped": _is_odd_shaped(values, counts)})
+
+
+def poisson_p_value(values: np.ndarray, counts: np.ndarray) -> float:
+    """How probable so odd a sample is under a Poisson distribution: the smaller of two tests, times two.
+
+    One is of the dispersion, whose index times n - 1 is about chi-square; the other of the frequencies, in classes of
+    at least five expected cells.
+    """
+    n, mean = counts.sum(), float(np.average(values, weights=counts))
+    squares = float(np.sum(counts * (values - mean) ** 2) / mean)
+    dispersion = 2 * min(stats.chi2.cdf(squares, n - 1), stats.chi2.sf(squares, n - 1))
+    upto = int(values[-1]) + 1
+    if upto > 10_000:  # Such counts are Poisson only if they hardly vary, which the first test sees.
+        return min(1.0, 2 * dispersion)
+    expected = n * stats.poisson.pmf(np.arange(upto), mean)
+    expected = np.append(expected, n - expected.sum())
+    found = np.append(np.bincount(values.astype(int), weights=counts, minlength=upto), 0.0)
+    groups = np.floor(np.cumsum(expected) / max(5.0, n / 50)).astype(int)
+    observed, wanted = np.bincount(groups, weights=found), np.bincount(groups, weights=expected)
+    kept = wanted > 0
+    observed, wanted = observed[kept], wanted[kept]
+    if len(wanted) < 3:
+        return min(1.0, 2 * dispersion)
+    frequencies = stats.chi2.sf(float(((observed - wanted) ** 2 / wanted).sum()), len(wanted) - 2)
+    return float(min(1.0, 2 * min(dispersion, frequencies)))
+
+
+# ---------------------------------------------------------------------- reals
+def _read_reals(values: np.ndarray, counts: np.ndarray) -> Numbers:
+    n = counts.sum()
+    is_spike = counts >= max(SPIKE_CELLS, SPIKE_SHARE * n)
+    for end in (0, -1):
+        is_spike[end] |= counts[end] >= max(SPIKE_CELLS, _END_SHARE * n)
+    if values[0] >= 0 and (values == 0).any():
+        is_spike[values == 0] = True  # No density of positive numbers reaches 0: it is a value of its own.
+    rest, weights = values[~is_spike], counts[~is_spike]
+    if len(rest) < FEW:
+        return Numbers("real", "numbers", {})
+    about: dict[str, Any] = {"spikes": tuple(plain(value) for value in values[is_spike])}
+    why = ["numbers that are not rounded"]
+    if is_spike.any():
+        why.append(f"of which {counts[is_spike].sum() / n:.0%} repeat {'one value' if is_spike.sum() == 1 else 'a few'}")
+    if rest[0] > 0 and (rest[-1] / rest[0] > _RATIO or is_spike.any()):
+        about |= {"support": (0.0, None), "is_warped": True}
+        why.append("positive over several scales")
+    elif _is_odd_shaped(rest, weights):
+        about["is_warped"] = True
+        why.append("skewed or heavy-tailed")
+    return Numbers("real", ", ".join(why), about)
+
+
+def _is_odd_shaped(values: np.ndarray, counts: np.ndarray) -> bool:
+    """Whether a column is skewed or heavy-tailed beyond what one Gaussian, or a few, would describe well."""
+    levels = np.array([0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99])
+    q = values[np.searchsorted(np.cumsum(counts) / counts.sum(), levels - 1e-12)]
+    decile, quartile, central = q[5] - q[1], q[4] - q[2], q[6] - q[0]
+    if decile <= 0 or quartile <= 0:
+        return True
+    skewness = abs(q[5] + q[1] - 2 * q[3]) / decile
+    reach = max(values[-1] - q[3], q[3] - values[0]) / (central / 2)
+    return bool(skewness > MAX_SKEWNESS or central / quartile > MAX_TAILS or reach > MAX_REACH)
+
+
+def plain(value: Any) -> Any:
+    """A number as Python has it, whole ones as integers."""
+    number = float(value)
+    return int(number) if number == math.floor(number) and abs(number) < 2**53 else number
