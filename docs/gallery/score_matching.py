@@ -55,8 +55,10 @@ def draw_field(axes: Axes, model: likely.EnergyModel) -> None:
     """ψ = -∇E on a grid, in the columns' own units; arrows as long as the fourth root, so that weak ones show."""
     line = np.linspace(-LIMIT, LIMIT, 23)
     grid = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
-    standard = jnp.asarray(model.scaling_.apply(grid, np.dtype(np.float32)))
-    arrows = np.asarray(score(lambda p, x: energy(p, x, model._kind), model.params_, standard)) / model.scaling_.scale
+    standard = jnp.asarray(model.cells_.scaling.apply(grid, np.dtype(np.float32)))
+    arrows = (
+        np.asarray(score(lambda p, x: energy(p, x, model._kind), model.params_, standard)) / model.cells_.scaling.scale
+    )
     length = np.linalg.norm(arrows, axis=1, keepdims=True)
     arrows = arrows / np.maximum(length, 1e-9) ** 0.75
     axes.quiver(*grid.T, *arrows.T, length[:, 0] ** 0.25, cmap="viridis_r", scale=58, width=0.006)

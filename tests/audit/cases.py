@@ -108,7 +108,7 @@ def fitted(case: Case, seed: int) -> Fitted:
     model = registry.model_class(case.class_name)(**settings, schema=schema_of(case.kind), random_state=seed)
     model.fit(rows)
     model.params_ = shaken(model.params_, seed, SHAKE_COUNTS if "count" in tables.KINDS[case.kind] else SHAKE)
-    return Fitted(model, rows, Law(model, tables.grid(case.kind, rows, model.scaling_.scale)))
+    return Fitted(model, rows, Law(model, tables.grid(case.kind, rows, model.cells_.scaling.scale)))
 
 
 def shaken(params: Any, seed: int, scale: float = SHAKE) -> Any:

@@ -1,6 +1,6 @@
 """What the models' densities are, once more, in NumPy and float64: nothing here calls a function of `likely`.
 
-An oracle reads the learned arrays of a fitted model (`params_`, `scaling_`, `schema_`, hyper-parameters) and writes the
+An oracle reads the learned arrays of a fitted model (`params_`, `cells_`, `schema_`, hyper-parameters) and writes the
 model's equation down anew, as slowly as it likes: sums over all hidden states, quadrature over latents, normal
 densities by SciPy. `log_density` is of complete rows; all else follows from it by sums over a grid.
 """
@@ -325,7 +325,7 @@ class Law:
 
     def __init__(self, model: Any, grid: Grid):
         name = type(model).__name__
-        offset, scale = array(model.scaling_.offset), array(model.scaling_.scale)
+        offset, scale = array(model.cells_.scaling.offset), array(model.cells_.scaling.scale)
         logs = ORACLES[name](model)((grid.rows - offset) / scale) - np.log(scale).sum()
         masses = logs + np.log(grid.steps).sum()
         if name in UNNORMALISED:

@@ -99,8 +99,8 @@ def test_without_sums_they_are_drawn_and_have_an_error(global_random_seed):
     """A model that only draws: the stated error of the deviation holds the true one."""
     schema = Schema((Column("a", "count"),))
     columns, rate = Columns.of(schema), 6.4
-    scaling = likely.Independent(schema=schema).fit(np.ones((3, 1))).scaling_
-    units, rows = TableUnits(schema, columns, scaling), np.full((200, 1), np.nan)
+    cells = likely.Independent(schema=schema).fit(np.ones((3, 1))).cells_
+    units, rows = TableUnits(schema, cells), np.full((200, 1), np.nan)
     draw = lambda key, n: columns.sample(key, jnp.full((n, 200, 1), np.log(rate)))  # noqa: E731
     parts = ConditionalParts(np.full((200, 1), rate), draw, "draws", np.full((200, 1), 0.1))
     found = Conditional(units, rows, parts, lambda seed: jax.random.key(global_random_seed))

@@ -20,7 +20,7 @@ from likely.columns.codecs.calendar import Calendar
 from likely.columns.codecs.categories import Categories
 from likely.columns.codecs.codec import Codec
 from likely.columns.codecs.switch import Switch
-from likely.columns.codecs.warp import Warp
+from likely.columns.codecs.warp import Warp, ends_of
 from likely.columns.columns import Columns
 from likely.columns.scaling import CACHED_CELLS, Scaling, allocate
 from likely.schema import Column, Schema, blocks
@@ -63,12 +63,9 @@ class Cells:
         numbers : how rounded numbers are read.
         """
         codecs = tuple(_fit_codec(c, encoded[:, place], numbers) for place, c in enumerate(schema.columns))
-        alone = Columns(
-            tuple(c.kind if codec is None else "binary" for c, codec in zip(schema.columns, codecs, strict=True)),  # type: ignore[arg-type]
-            tuple(c.n_categories if codec is None else 1 for c, codec in zip(schema.columns, codecs, strict=True)),
-        )
-        alone = Columns(tuple("categorical" if kind == "ordinal" else kind for kind in alone.kinds), alone.n_categories)
-        return cls(_columns_of(schema, codecs), Scaling.fit(encoded, alone, mode), codecs)
+        kinds = zip(schema.kinds, codecs, strict=True)
+        scaled = np.flatnonzero([kind == "real" and codec is None for kind, codec in kinds])
+        return cls(_columns_of(schema, codecs), Scaling.fit(encoded, scaled, mode), codecs)
 
     @property
     def is_plain(self) -> bool:
@@ -241,10 +238,8 @@ def _straight(x: np.ndarray, column: Column) -> Warp:
     mean, deviation = float(x.mean()) if len(x) else 0.0, float(x.std()) if len(x) else 1.0
     deviation = deviation or float(column.step or 1)
     ends = np.array([mean - deviation, mean + deviation])
-    low = -np.inf if column.support[0] is None else column.support[0]
-    high = np.inf if column.support[1] is None else column.support[1]
     scores, slopes = np.array([-1.0, 1.0]), np.full(2, 1 / deviation)
-    return Warp(-np.inf, np.inf, ends, scores, slopes, float(column.step or 0), float(low), float(high))
+    return Warp(-np.inf, np.inf, ends, scores, slopes, float(column.step or 0), *ends_of(column.support))
 
 
 def _part(shift: np.ndarray, start: int, stop: int) -> np.ndarray:

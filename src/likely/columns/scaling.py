@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from likely.columns.columns import Columns
 from likely.schema import blocks
 
 CACHED_CELLS = 1 << 15  # 256 kB of float64, which stay in the processor's cache between two operations
@@ -27,14 +26,13 @@ class Scaling:
     scale: np.ndarray  # (d,)
 
     @classmethod
-    def fit(cls, rows: np.ndarray, columns: Columns, mode: str) -> Scaling:
-        """Scaling of the observed cells.
+    def fit(cls, rows: np.ndarray, places: np.ndarray, mode: str) -> Scaling:
+        """Scaling of the observed cells of the real columns, which stand at these places.
 
         mode "column" gives each real column its own scale; "common" one scale to all, which keeps isotropic noise
         isotropic; a constant column keeps its scale.
         """
-        offset, scale = np.zeros(columns.n_columns), np.ones(columns.n_columns)
-        places = columns.real_places
+        offset, scale = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
         if len(places):
             count, mean, variance = _moments(rows, places)
             # A deviation below this share of the mean is the mean's rounding, not spread.

@@ -18,9 +18,9 @@ from likely.runtime import generator
 from likely.schema import Schema
 
 N_DRAWS = 1000  # behind quantiles and intervals: a quantile of 5% then rests on fifty draws
-# Draws behind the deviation and the mode of a count, where the model does not give them, and behind the mean of a column
-# whose cells do not determine it: a deviation is then known to a thirtieth, or worse where its tail is heavy, and a
-# value of probability 0.1 to a fifth.
+# Draws behind the deviation and the mode of a count, where the model does not give them, and behind the mean of a
+# column whose cells do not determine it: a deviation is then known to a thirtieth, or worse where its tail is heavy,
+# and a value of probability 0.1 to a fifth.
 N_COUNT_DRAWS = 512
 _DRAWN_CELLS = 1 << 24  # that are held at a time while such moments are summed
 
@@ -239,12 +239,12 @@ class Conditional:
         return np.asarray(self.parts.mean, np.float64)[:, self.units.cells.columns.column_of == cell][:, 0]
 
     def _by_column(self, each: np.ndarray) -> np.ndarray:
-        """Figures of cells (n, n_cells) in standard units as those of columns (n, d); of columns of several the first's."""
+        """Figures of cells (n, n_cells) in standard units as those of columns (n, d), by the first cell of each."""
         return each[:, self.units.cells.starts[:-1]] * self.units.cells.scaling.scale
 
     def _deviations(self) -> tuple[np.ndarray, np.ndarray]:
         """Standard deviations of cells, and their Monte Carlo errors."""
-        cells, columns = self.units.cells, self.units.cells.columns
+        _cells, columns = self.units.cells, self.units.cells.columns
         mean = np.asarray(self.parts.mean, dtype=np.float64)
         errors = np.zeros_like(mean) if self.parts.stderr is None else np.asarray(self.parts.stderr, np.float64)
         each, off = (np.full((len(mean), columns.n_columns), np.nan) for _ in range(2))
@@ -276,7 +276,9 @@ class Conditional:
             if codec is None or own is None:
                 continue
             first, second = codec.moment_errors(cells.statistics_of(mean, place), cells.statistics_of(errors, place))
-            out[:, place], off[:, place] = _root(np.maximum(own[1] - own[0] ** 2, 0), second + 2 * np.abs(own[0]) * first)
+            out[:, place], off[:, place] = _root(
+                np.maximum(own[1] - own[0] ** 2, 0), second + 2 * np.abs(own[0]) * first
+            )
         for place, (_, deviation, _, error) in self._drawn_moments().items():
             out[:, place], off[:, place] = deviation, error
 

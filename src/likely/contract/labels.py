@@ -13,7 +13,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite
 
-from likely.schema.column import series_cells
+from likely.schema.values import series_cells
 
 UNKNOWN = -1
 

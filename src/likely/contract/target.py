@@ -78,7 +78,7 @@ class Target:
             return target, np.where(codes == UNKNOWN, np.nan, codes)[:, None]
         numbers = _numbers(y, n_rows, whose)
         schema = Schema((Column(name, "real"),))
-        return cls(schema, Scaling.fit(numbers, Columns.of(schema), "column")), numbers
+        return cls(schema, Scaling.fit(numbers, np.arange(1), "column")), numbers
 
     @classmethod
     def of_classes(cls, classes: np.ndarray, name: str = "y") -> Target:
@@ -93,7 +93,7 @@ class Target:
         schema = replace(found, columns=tuple(map(_one_cell, found.columns)), left_out=())
         encoded = schema.encode(y)
         check_length(len(encoded), n_rows)
-        return cls(schema, Scaling.fit(encoded, Columns.of(schema), "column"), is_column=False), encoded
+        return cls(schema, Scaling.fit(encoded, Columns.of(schema).real_places, "column"), is_column=False), encoded
 
     def encode(self, y: Any, n_rows: int, *, whose: str = "`y`", minus_is_unknown: bool = False) -> np.ndarray:
         """Further y as (n_rows, n_targets) codes and numbers; a single one must be known in every row."""

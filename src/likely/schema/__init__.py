@@ -6,5 +6,6 @@ from likely.schema.measure import Measure
 from likely.schema.schema import Reading, Schema, as_array, blocks
 
 __all__ = [
-    "KINDS", "Column", "Kind", "LeftOut", "Measure", "Reading", "Schema", "SchemaError", "as_array", "as_frame", "blocks",
+    "KINDS", "Column", "Kind", "LeftOut", "Measure", "Reading", "Schema", "SchemaError", "as_array", "as_frame",
+    "blocks",
 ]  # fmt: skip

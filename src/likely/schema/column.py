@@ -62,7 +62,9 @@ class Column:
     def __post_init__(self) -> None:
         self._check_categories()
         if self.kind == "grid" and not (self.step is not None and self.step > 0):
-            raise SchemaError(f"grid column {self.name!r} needs the distance of its values: Column(name, 'grid', step=1).")
+            raise SchemaError(
+                f"grid column {self.name!r} needs the distance of its values: Column(name, 'grid', step=1)."
+            )
         if self.kind == "datetime" and self.resolution not in RESOLUTIONS:
             known = ", ".join(RESOLUTIONS)
             raise SchemaError(f"resolution of column {self.name!r} must be one of {known}, got {self.resolution!r}.")
@@ -70,7 +72,9 @@ class Column:
             raise SchemaError(f"{self.kind} column {self.name!r} cannot have spikes: only real columns need them.")
         low, high = self.support
         if low is not None and high is not None and not low < high:
-            raise SchemaError(f"the support of column {self.name!r} must be (low, high) with low < high, got {self.support}.")
+            raise SchemaError(
+                f"the support of column {self.name!r} must be (low, high) with low < high, got {self.support}."
+            )
 
     def _check_categories(self) -> None:
         if self.kind not in KINDS:
@@ -123,9 +127,9 @@ class Column:
     @property
     def _support_in_words(self) -> str:
         low, high = self.support
-        if low is None and high is None:
-            return ""
-        return f" from {low:g}" * (low is not None) + f" to {high:g}" * (high is not None) if high is not None else f" from {low:g} on"
+        if high is None:
+            return "" if low is None else f" from {low:g} on"
+        return f" up to {high:g}" if low is None else f" from {low:g} to {high:g}"
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,11 @@ def _series(column: Column, cells: np.ndarray, library: str) -> Any:
     whole = bool(np.isfinite(cells).all() and (cells == np.rint(cells)).all())
     if whole and (dtype in _WHOLE or (not dtype and column.kind in ("binary", "count"))):
         return nw.new_series(column.name, cells.astype(np.int64), getattr(nw, dtype or "Int64"), backend=library)  # type: ignore[arg-type]
-    if dtype in _WHOLE and library != "pandas" and bool((cells[~np.isnan(cells)] == np.rint(cells[~np.isnan(cells)])).all()):
+    if (
+        dtype in _WHOLE
+        and library != "pandas"
+        and bool((cells[~np.isnan(cells)] == np.rint(cells[~np.isnan(cells)])).all())
+    ):
         values = [None if np.isnan(cell) else int(cell) for cell in cells]
         return nw.new_series(column.name, values, getattr(nw, dtype), backend=library)  # type: ignore[arg-type]
     return nw.new_series(column.name, cells, nw.Float32 if dtype == "Float32" else nw.Float64, backend=library)  # type: ignore[arg-type]
@@ -90,7 +94,7 @@ def _categories(column: Column, values: list[Any], library: str) -> Any:
     import narwhals.stable.v2 as nw
 
     if library == "pandas":
-        import pandas as pd
+        import pandas as pd  # type: ignore[import-untyped]
 
         ordered = column.kind == "ordinal"
         cells = pd.Categorical(values, categories=list(column.categories or ()), ordered=ordered)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 FEW = 20  # observed cells below which only the plainest rules hold
 COUNT_LIMIT = 100  # of so few cells, non-negative integers up to this are counts
@@ -113,6 +112,8 @@ def poisson_p_value(values: np.ndarray, counts: np.ndarray) -> float:
     One is of the dispersion, whose index times n - 1 is about chi-square; the other of the frequencies, in classes of
     at least five expected cells.
     """
+    from scipy import stats  # heavy, and not needed to list data sets
+
     n, mean = counts.sum(), float(np.average(values, weights=counts))
     squares = float(np.sum(counts * (values - mean) ** 2) / mean)
     dispersion = 2 * min(stats.chi2.cdf(squares, n - 1), stats.chi2.sf(squares, n - 1))
@@ -146,7 +147,9 @@ def _read_reals(values: np.ndarray, counts: np.ndarray) -> Numbers:
     about: dict[str, Any] = {"spikes": tuple(plain(value) for value in values[is_spike])}
     why = ["numbers that are not rounded"]
     if is_spike.any():
-        why.append(f"of which {counts[is_spike].sum() / n:.0%} repeat {'one value' if is_spike.sum() == 1 else 'a few'}")
+        why.append(
+            f"of which {counts[is_spike].sum() / n:.0%} repeat {'one value' if is_spike.sum() == 1 else 'a few'}"
+        )
     if rest[0] > 0 and (rest[-1] / rest[0] > _RATIO or is_spike.any()):
         about |= {"support": (0.0, None), "is_warped": True}
         why.append("positive over several scales")

@@ -244,8 +244,9 @@ class Schema:
         numbers = all(column.categories is None or _are_numbers(column.categories) for column in self.columns)
         table = rows.copy() if numbers else rows.astype(object)
         for place in changed:
-            cells = decode_values(self.columns[place], rows[:, place])
-            table[:, place] = np.where(np.equal(cells, None), np.nan, cells) if numbers and cells.dtype == object else cells
+            values = decode_values(self.columns[place], rows[:, place])
+            holes = np.isnan(rows[:, place]) & (values.dtype == object)
+            table[:, place] = np.where(holes, np.nan, values) if numbers else values
         return table
 
     def to_json(self) -> dict:
@@ -305,7 +306,13 @@ def _infer_array(array: np.ndarray, image_shape: tuple[int, ...] | None) -> list
 def _is_binary(array: np.ndarray) -> bool:
     if array.dtype.kind == "b":
         return True
-    return all(bool(((b == 0) | (b == 1) | np.isnan(b)).all()) for _, b in blocks(array)) and array.size > 0
+    observed = False
+    for _, block in blocks(array):
+        cells = block[~np.isnan(block)] if block.dtype.kind == "f" else block
+        if not ((cells == 0) | (cells == 1)).all():
+            return False
+        observed |= cells.size > 0
+    return observed
 
 
 def _common_kind(array: np.ndarray) -> Kind:
@@ -359,5 +366,5 @@ def _column_from_json(data: Mapping[str, Any]) -> Column:
     odd = [name for name in data if name not in known]
     if odd:
         raise SchemaError(f"a column of a schema has no {odd[0]!r}: it has {', '.join(sorted(known))}.")
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
     return Column(**values | {"name": str(values["name"])})

@@ -165,11 +165,11 @@ def contradiction(column: Column, value: Any, row: int) -> SchemaError:
     low, high = column.support
     between = "" if low is None else f" {'above' if column.kind == 'real' else 'from'} {low:g}"
     between += "" if high is None else f" up to {high:g}"
-    need = {"binary": "0 or 1", "count": "0, 1, 2, ...", "grid": f"a multiple of {column.step or 1:g}{between}"}
+    named = {"binary": "0 or 1", "count": "0, 1, 2, ...", "grid": f"a multiple of {column.step or 1:g}{between}"}
+    need = named.get(column.kind, f"a finite number{between}")
     return SchemaError(
-        f"column {column.name!r} is {column.kind} and needs {need.get(column.kind, f'a finite number{between}')}, but row "
-        f"{row} holds {value!r}: correct the row, or give the kind, as in "
-        f"Schema.infer(X, kinds={{{column.name!r}: 'real'}})."
+        f"column {column.name!r} is {column.kind} and needs {need}, but row {row} holds {value!r}: correct the row, or "
+        f"give the kind, as in Schema.infer(X, kinds={{{column.name!r}: 'real'}})."
     )
 
 

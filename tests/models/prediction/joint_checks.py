@@ -13,7 +13,7 @@ import likely
 def gaussian_conditional(predictor, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and deviation of y given the observed cells of x under a fitted FactorAnalysis, in the user's units."""
     joint = predictor.joint_
-    params, scale, offset = joint.params_, joint.scaling_.scale, joint.scaling_.offset
+    params, scale, offset = joint.params_, joint.cells_.scaling.scale, joint.cells_.scaling.offset
     loadings, noise = np.asarray(params.loadings, np.float64), np.asarray(params.noise_of_columns, np.float64)
     covariance = (loadings @ loadings.T + np.diag(noise)) * np.outer(scale, scale)
     centre = offset + scale * np.asarray(params.offset, np.float64)

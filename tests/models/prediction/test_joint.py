@@ -62,7 +62,7 @@ def test_rows_without_a_target_teach_too():
     few[10:] = None
     model = likely.JointPredictor(likely.Mixture(4, random_state=0)).fit(rows, few)
     assert model.joint_.schema_.n_columns == 5
-    assert np.isnan(model.joint_.scaling_.scale).sum() == 0
+    assert np.isnan(model.joint_.cells_.scaling.scale).sum() == 0
     assert model.evidence(rows, y).mean > -np.inf
 
 

@@ -172,7 +172,7 @@ class Bins(Codec):
         # Errors of probabilities add up to zero, so only distances from the mean weigh.
         found, own = self.moments(statistics), np.asarray(errors[0], np.float64)[:, : self.n_bins]
         each = [np.abs(bins[None] - mean[:, None]) for bins, mean in zip(self.bin_moments(), found, strict=True)]
-        return tuple(np.sqrt(np.sum((distance * own) ** 2, axis=1)) for distance in each)  # type: ignore[return-value]
+        return tuple(np.sqrt(np.sum((distance * own) ** 2, axis=1)) for distance in each)
 
     def typical(self, statistics: list[np.ndarray]) -> np.ndarray:
         """The mean, put on the grid; where one value has most of the probability, that value."""

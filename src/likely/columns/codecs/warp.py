@@ -17,7 +17,7 @@ from likely.columns.codecs.codec import Codec
 
 _MAX_KNOTS = 25
 _CELLS_A_KNOT = 20  # fewer would make the map follow the noise of the column
-_MIN_GAP = 1e-9  # between knots, of the whole range: nearer ones are one
+_MIN_GAP = 1e-9  # between knots, of the range of the central half: nearer ones are one
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
@@ -52,7 +52,7 @@ class Warp(Codec):
         cls, x: np.ndarray, support: tuple[float | None, float | None] = (None, None), *, step: float = 0.0
     ) -> Warp:
         """The map that makes observed values (n,) Gaussian."""
-        lowest, highest = (-np.inf if support[0] is None else support[0]), (np.inf if support[1] is None else support[1])
+        lowest, highest = ends_of(support)
         # An interval about the end of the support reaches beyond it.
         low, high = (lowest - step, highest + step) if step else (lowest, highest)
         t = _opened(np.sort(x), low, high)
@@ -62,7 +62,8 @@ class Warp(Codec):
         scores = np.linspace(-reach, reach, n_knots)
         knots = np.quantile(t, ndtr(scores), method="hazen")
         knots[0], knots[-1] = t[0], t[-1]
-        kept = np.append(True, np.diff(knots) > _MIN_GAP * max(knots[-1] - knots[0], np.finfo(float).tiny))
+        half = float(np.diff(np.quantile(t, [0.25, 0.75]))[0]) or float(knots[-1] - knots[0])
+        kept = np.append(True, np.diff(knots) > _MIN_GAP * half)
         kept[-1] = True  # Ties leave fewer knots; the ends stay.
         if kept.sum() >= 2 and not knots[kept][-1] > knots[kept][-2]:
             kept[np.flatnonzero(kept)[-2]] = False
@@ -149,6 +150,12 @@ class Warp(Codec):
         i = np.clip(np.searchsorted(borders, values, side="right") - 1, 0, len(self.knots) - 2)
         width, rise = self.knots[i + 1] - self.knots[i], self.scores[i + 1] - self.scores[i]
         return i, width, rise, rise / width
+
+
+def ends_of(support: tuple[float | None, float | None]) -> tuple[float, float]:
+    """The ends of a support, infinite where nothing is known."""
+    low, high = support
+    return (-np.inf if low is None else float(low)), (np.inf if high is None else float(high))
 
 
 def _slopes(knots: np.ndarray, scores: np.ndarray) -> np.ndarray:

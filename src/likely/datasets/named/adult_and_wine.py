@@ -1,4 +1,4 @@
-"""Two tables: adult (census records, mixed columns with holes) and wine (chemistry of red wine, real columns)."""
+"""Two tables: adult (census records, mixed columns with holes) and wine (chemistry of red wine, rounded numbers)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ _ADULT_COLUMNS = (
     "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
     "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
 )  # fmt: skip
-_ADULT_REAL = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 
 _WINE_COLUMNS = (
     "fixed acidity", "volatile acidity", "citric acid", "residual sugar", "chlorides", "free sulfur dioxide",
@@ -28,7 +27,7 @@ _WINE_COLUMNS = (
 
 
 def load_adult(*, seed: int = 0) -> Dataset:
-    """Adult: 29,305 / 3,256 / 16,281 rows of 15 columns, 6 real and 9 categorical, "?" for unobserved.
+    """Adult: 29,305 / 3,256 / 16,281 rows of 15 columns, 6 of numbers and 9 categorical, "?" for unobserved.
 
     The test set is the official one; validation is a tenth of the training set, drawn with `seed`. The income is a
     column like the others. Categories are collected over all three parts.
@@ -36,19 +35,19 @@ def load_adult(*, seed: int = 0) -> Dataset:
     import polars as pl
 
     train, test = (_read_adult(file) for file in ADULT_FILES)
-    schema = Schema.infer(pl.concat([train, test]), kinds=dict.fromkeys(_ADULT_REAL, "real"))
+    schema = Schema.infer(pl.concat([train, test]))
     kept, valid = cut_validation(len(train), name="adult", seed=seed)
     return Dataset(train[kept], train[valid], test, schema, "adult")
 
 
 def load_wine(*, seed: int = 0) -> Dataset:
-    """Red wine: 1,279 / 160 / 160 rows of 12 real columns, the quality (3 to 8) among them; split drawn with `seed`."""
+    """Red wine: 1,279 / 160 / 160 rows of 12 numbers, the quality (3 to 8) among them; split drawn with `seed`."""
     path = find(WINE_FILES[0], "wine")
     table = parse_csv(read_bytes(path), path)
     if table.width != len(_WINE_COLUMNS):
         raise DataError(f"{path} has {table.width} columns, needed are {len(_WINE_COLUMNS)}: it is another file.")
     table = table.rename(dict(zip(table.columns, _WINE_COLUMNS, strict=True)))
-    schema = Schema.infer(table, kinds=dict.fromkeys(_WINE_COLUMNS, "real"))
+    schema = Schema.infer(table)
     train, valid, test = split_rows(len(table), name="wine", seed=seed).take(table)
     return Dataset(train, valid, test, schema, "wine")
 

@@ -41,7 +41,7 @@ def layered(columns: Columns, layers: Sequence[int], seed: int, scale: float = 1
 
 def dressed(model: likely.Model, like: likely.Model, params: Any) -> likely.Model:
     """A model with these parameters, fitted to the rows that another was."""
-    for name in ("columns_", "schema_", "scaling_", "seed_", "n_features_in_"):
+    for name in ("columns_", "schema_", "cells_", "seed_", "n_features_in_"):
         setattr(model, name, getattr(like, name))
     model.params_ = params
     return model

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import likely
-from likely.columns import Columns, Scaling
+from likely.columns import Cells, Columns
 from likely.contract.model import FitRun
 from likely.models.energy.network import moves as energy_moves
 from likely.models.energy.network.answers import Exact, Sampled
@@ -183,11 +183,10 @@ def test_an_equinox_network_is_trained_and_cannot_be_saved(tmp_path):
 def noise_for(given, X, key=0):
     """Noise, rows in standard units, and what a unit costs."""
     schema = likely.Schema.infer(X)
-    columns = Columns.of(schema)
-    scaling = Scaling.fit(X, columns, "column")
-    rows = scaling.apply(X, np.dtype(np.float32))
-    reference = jnp.zeros(columns.n_statistics, jnp.float32)
-    return make_noise(given, rows, reference, schema, scaling, jax.random.key(key)), rows, scaling
+    cells = Cells.fit(X, schema)
+    rows = cells.apply(X, np.dtype(np.float32))
+    reference = jnp.zeros(cells.columns.n_statistics, jnp.float32)
+    return make_noise(given, rows, reference, schema, cells, jax.random.key(key)), rows, cells.scaling
 
 
 @pytest.mark.parametrize(

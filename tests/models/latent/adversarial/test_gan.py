@@ -35,8 +35,8 @@ def test_either_game_learns_where_rows_are_and_how_wide(loss, global_random_seed
 def test_noisy_evidence_of_a_linear_generator_is_its_gaussian(global_random_seed):
     rows = table(global_random_seed)
     model = likely.GAN(2, hidden=(), n_epochs=1, random_state=0).fit(rows)
-    layer, scale = model.params_.generator.network.layers[0], model.scaling_.scale
-    loadings, mean = np.asarray(layer.weight) * scale[:, None], model.scaling_.invert(np.asarray(layer.bias))
+    layer, scale = model.params_.generator.network.layers[0], model.cells_.scaling.scale
+    loadings, mean = np.asarray(layer.weight) * scale[:, None], model.cells_.scaling.invert(np.asarray(layer.bias))
     holed = rows[:12].copy()
     holed[::2, 0], holed[1::2, 1], holed[11] = np.nan, np.nan, np.nan
     noise = np.array([0.6, 0.3])

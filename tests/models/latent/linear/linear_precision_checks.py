@@ -25,14 +25,14 @@ def check_rounding(model, rows):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = model.score_samples(rows)
-    scale, noise = model.scaling_.scale, np.broadcast_to(model.noise_variance_, rows.shape[1])
+    scale, noise = model.cells_.scaling.scale, np.broadcast_to(model.noise_variance_, rows.shape[1])
     covariance = model.components_.T @ model.components_ + np.diag(noise)
     root = np.linalg.cholesky(covariance)
     centred = rows - model.mean_
     white = np.linalg.solve(root, centred.T)
     exact = -0.5 * (white**2).sum(0) - np.log(np.diag(root)).sum() - 0.5 * rows.shape[1] * np.log(2 * np.pi)
     # Cells are rounded once they are in standard units, about the columns' centres; both sides of the rounding count.
-    off = np.finfo(np.float32).eps / 2 * np.abs(rows - model.scaling_.invert(np.zeros(rows.shape[1])))
+    off = np.finfo(np.float32).eps / 2 * np.abs(rows - model.cells_.scaling.invert(np.zeros(rows.shape[1])))
     slope = np.abs(np.linalg.solve(root.T, white).T)
     bound = (off * slope).sum(axis=1) + 0.5 * rows.shape[1] * (off**2 / noise).sum(axis=1)
     assert (np.abs(found - exact) <= bound + 1e-6).all()

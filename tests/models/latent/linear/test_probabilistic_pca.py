@@ -57,7 +57,7 @@ def test_no_parameters_near_by_are_better(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     rows = table(global_random_seed)
     model = ProbabilisticPCA(2).fit(rows)
-    given = moments(model.scaling_.apply(rows, np.dtype(np.float64)))
+    given = moments(model.cells_.scaling.apply(rows, np.dtype(np.float64)))
     best = mean_log_prob(model.params_, given)
     import jax
 

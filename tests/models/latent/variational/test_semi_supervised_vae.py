@@ -5,7 +5,7 @@ import pytest
 
 import likely
 from likely import SemiSupervisedVAE
-from likely.columns import Scaling
+from likely.columns import Cells
 from likely.objectives.semi_supervised import bounds_by_label, unlabelled_bound
 from tests.models.latent.variational.deep_latent_checks import check_unlabelled_bound, labelled_case
 from tests.models.latent.variational.vae_checks import check_evidence_by_quadrature
@@ -15,7 +15,7 @@ def fitted(rows, module):
     """A model that holds the given module, in the rows' own units, as a fit would leave it."""
     model = SemiSupervisedVAE(2, hidden=(), n_importance=2000)
     model._read_new(rows)
-    model.scaling_ = Scaling(np.zeros(rows.shape[1]), np.ones(rows.shape[1]))
+    model.cells_ = Cells.plain(model.columns_)
     model.classes_, model.seed_, model.params_ = [0, 1, 2], 0, module
     return model
 

@@ -70,7 +70,7 @@ def fitted(seed, rows, module, **hyper):
     model = VAE(
         module.n_latent, hidden=width, activation=module.encoder.activation, n_epochs=1, random_state=seed, **hyper
     ).fit(rows)
-    model.scaling_ = type(model.scaling_)(np.zeros(rows.shape[1]), np.ones(rows.shape[1]))
+    model.cells_ = type(model.cells_).plain(model.columns_)
     model.params_ = module
     return model
 

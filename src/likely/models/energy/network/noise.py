@@ -28,9 +28,7 @@ NAMES = ("independent", "mixture", "factor_analysis")
 _IMPOSSIBLE = math.log(2e-6)
 
 
-def make_noise(
-    given: Any, rows: np.ndarray, reference: Array, schema: Schema, cells: Cells, key: jax.Array
-) -> Noise:
+def make_noise(given: Any, rows: np.ndarray, reference: Array, schema: Schema, cells: Cells, key: jax.Array) -> Noise:
     """The noise that was asked for, checked against the rows.
 
     Parameters

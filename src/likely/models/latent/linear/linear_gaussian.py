@@ -215,7 +215,9 @@ class LinearGaussian(Model):
     def _check_components(self) -> None:
         n_columns = self.columns_.n_columns
         if self.n_components > n_columns:
-            raise ValueError(f"`n_components` must be at most n_columns ({n_columns}), got {self.n_components}: lower it.")
+            raise ValueError(
+                f"`n_components` must be at most n_columns ({n_columns}), got {self.n_components}: lower it."
+            )
 
     def _keep(self, result: EMResult, rows: np.ndarray) -> None:
         """What the fit tells of itself, the likelihood in the user's units."""

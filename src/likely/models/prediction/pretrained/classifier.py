@@ -73,7 +73,7 @@ class PretrainedClassifier(TransformerMixin, Trained, Predictor):
     Attributes
     ----------
     classes_ : the classes. params_ : the network, a frozen module of arrays. history_ : the fine-tuning's curves.
-    schema_, cells_ : what the columns are, and how their values become cells. seed_ : the seed that `random_state` gave.
+    schema_, cells_ : what the columns are, and how their values become cells. seed_ : the seed of `random_state`.
 
     Examples
     --------
