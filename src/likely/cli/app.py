@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from likely.cli import comparing, fitted_models, fitting, listing, prediction
+from likely.cli import comparing, fitted_models, fitting, listing, prediction, schema_command
 
 BAD_INPUT, FAILED = 2, 1
 
@@ -76,6 +76,7 @@ def start(
       likely compare digits                       compare every model on a built-in data set
       likely compare table.csv                    the same for your own table: mixed columns, holes and all
       likely compare table.csv --target income    compare predictors of one of its columns
+      likely schema table.csv                     how its columns are read
       likely fit mixture table.csv --out m.likely
       likely impute m.likely holes.csv --out filled.csv
 
@@ -88,6 +89,7 @@ def start(
 
 for name, command, summary in (
     ("compare", comparing.compare, "Rank models on a data set; a table, and a report with pictures."),
+    ("schema", schema_command.schema, "Say how each column of a table is read, and why."),
     ("fit", fitting.fit, "Fit a model and save it."),
     ("score", fitted_models.score, "How likely rows are under a model."),
     ("sample", fitted_models.sample, "Draw new rows from a model."),

@@ -14,6 +14,7 @@ from likely.cli.options import (
     Json,
     Kinds,
     Reading,
+    SchemaFile,
     Seed,
     load_table,
     parse_settings,
@@ -35,6 +36,7 @@ def fit(
     ] = [],  # noqa: B006
     order: Annotated[int | None, typer.Option("--order", help="Order of n-grams; short for --set order=N.")] = None,
     kind: Kinds = [],  # noqa: B006
+    schema: SchemaFile = None,
     target: Annotated[
         str | None,
         typer.Option("--target", "--label", metavar="COLUMN", help="The column to be learned, for predictors."),
@@ -78,7 +80,7 @@ def fit(
     check_output(out, force)
     _check_checkpoint(checkpoint, resume, force)
     unfitted = _build(entry.class_name, settings, seed, checkpoint)
-    dataset = load_table(data, kind, entry.class_name, reading)
+    dataset = load_table(data, kind, entry.class_name, reading, schema)
     if entry.learns_from == "labels":
         from likely.cli.prediction import fit_target
 

@@ -19,7 +19,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
 Kinds = Annotated[
     list[str],
-    typer.Option("--kind", metavar="COLUMN=KIND", help="Read a column as binary, categorical, count or real."),
+    typer.Option(
+        "--kind", metavar="COLUMN=KIND", help="Read a column as binary, categorical, ordinal, count, grid or real."
+    ),
+]
+SchemaFile = Annotated[
+    Path | None, typer.Option("--schema", help="How columns are read: a file that `likely schema --out` wrote.")
 ]
 Part = Annotated[str, typer.Option("--part", help="Rows of a named data set: train, valid or test.")]
 
@@ -51,7 +56,7 @@ READING: dict[str, Any] = {
 LISTS = ("missing", "drop")  # may be given several times
 Command = TypeVar("Command", bound=Callable[..., None])
 
-COLUMN_KINDS = ("binary", "categorical", "count", "real")
+COLUMN_KINDS = ("binary", "categorical", "ordinal", "count", "grid", "real")
 PARTS = ("train", "valid", "test")
 
 
@@ -128,12 +133,25 @@ def load_data(data: str, kinds: list[str], reading: Reading | None = None) -> An
     return dataset
 
 
-def load_table(data: str, kinds: list[str], model: str, reading: Reading | None = None) -> Any:
-    """The same for a model of tables, which text is not."""
+def load_table(
+    data: str, kinds: list[str], model: str, reading: Reading | None = None, schema: Path | None = None
+) -> Any:
+    """The same for a model of tables, which text is not; its columns as a file says, if one is given."""
+    if schema is not None and kinds:
+        raise ValueError("--schema and --kind both say what columns are: write it into the file, and leave out --kind.")
     dataset = load_data(data, kinds, reading)
     if not hasattr(dataset, "schema"):
         raise ValueError(f"{data} is text, and {model} is a model of tables: use a model of text, such as ngram.")
-    return dataset
+    if schema is None:
+        return dataset
+    from dataclasses import replace
+
+    from likely.schema.files import read_schema
+
+    given = read_schema(schema)
+    for part in (dataset.train, dataset.valid, dataset.test):
+        given.encode(part)  # refuses, before any work, what the rows contradict
+    return replace(dataset, schema=given)
 
 
 def _file_options(data: str, reading: Reading | None) -> Reading:

@@ -8,6 +8,7 @@ fsynced.
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import struct
@@ -34,7 +35,8 @@ def write_atomically(path: str | os.PathLike, *parts: bytes | memoryview) -> Non
     target = Path(path)
     if not target.parent.is_dir():
         raise FileError(f"cannot write {target}: the folder {target.parent} does not exist.")
-    handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    _remove_remains(target)
+    handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.{os.getpid()}-", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
             file.writelines(parts)
@@ -51,6 +53,29 @@ def write_atomically(path: str | os.PathLike, *parts: bytes | memoryview) -> Non
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def write_text(path: str | os.PathLike, text: str) -> None:
+    """Write text as UTF-8, atomically."""
+    write_atomically(path, text.encode())
+
+
+def _remove_remains(target: Path) -> None:
+    """Remove what writers of this file left beside it when they were killed; those that live are at work."""
+    for part in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        writer = part.name.removeprefix(f".{target.name}.").partition("-")[0]
+        if writer.isdigit() and not _is_running(int(writer)):
+            part.unlink(missing_ok=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # another user's, or a system that cannot say
+        return True
+    return True
 
 
 def write_arrays(path: str | os.PathLike, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
