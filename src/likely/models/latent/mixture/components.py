@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from likely.columns import Columns
 from likely.models.latent.mixture import gaussian_block
@@ -106,8 +106,11 @@ def expected_statistics(
 
 def sample(key: Key[Array, ""], params: MixtureParams, n: int, layout: Layout) -> Float[Array, "n d"]:
     """Draw n rows."""
+    component_key, *keys = jax.random.split(key, 3)
+    weights = jnp.broadcast_to(params.log_weights, (n, len(params.log_weights)))
+    component = jax.random.categorical(component_key, weights, axis=-1)
     nothing = jnp.zeros((n, layout.columns.n_columns), params.log_weights.dtype)
-    return sample_given(key, params, nothing, jnp.zeros_like(nothing, dtype=bool), layout)
+    return _sample_cells(keys, params, component, nothing, jnp.zeros_like(nothing, dtype=bool), layout)
 
 
 def sample_given(
@@ -118,17 +121,29 @@ def sample_given(
     layout: Layout,
 ) -> Float[Array, "n d"]:
     """A draw of the unobserved cells of each row given the observed ones."""
-    component_key, column_key, joint_key = jax.random.split(key, 3)
+    component_key, *keys = jax.random.split(key, 3)
     component = jax.random.categorical(component_key, log_joint(params, x, observed, layout), axis=-1)
-    out = x
+    return _sample_cells(keys, params, component, x, observed, layout)
+
+
+def _sample_cells(
+    keys: list[Key[Array, ""]],
+    params: MixtureParams,
+    component: Int[Array, " n"],
+    x: Float[Array, "n d"],
+    observed: Bool[Array, "n d"] | None,
+    layout: Layout,
+) -> Float[Array, "n d"]:
+    """A draw of the unobserved cells of each row, given its component."""
+    (column_key, joint_key), out = keys, x
     if params.eta is not None:
         cells = layout.factored.sample(column_key, params.eta[component])
         out = out.at[:, np.array(layout.factored_places)].set(cells)
     if params.gaussian is not None:
-        keys, gaussian = jax.random.split(joint_key, len(x)), params.gaussian
+        row_keys, gaussian = jax.random.split(joint_key, len(x)), params.gaussian
         seen = jnp.ones_like(x, dtype=bool) if observed is None else observed
         cells = jax.vmap(gaussian_block.sample_given)(
-            keys, gaussian.means[component], gaussian.factors()[component], *part(x, seen, layout.joint_places)
+            row_keys, gaussian.means[component], gaussian.factors()[component], *part(x, seen, layout.joint_places)
         )
         out = out.at[:, np.array(layout.joint_places)].set(cells)
     return out if observed is None else jnp.where(observed, x, out)
