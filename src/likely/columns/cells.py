@@ -20,7 +20,7 @@ from likely.columns.codecs.calendar import Calendar
 from likely.columns.codecs.categories import Categories
 from likely.columns.codecs.codec import Codec
 from likely.columns.codecs.switch import Switch
-from likely.columns.codecs.warp import Warp, ends_of
+from likely.columns.codecs.warp import Warp
 from likely.columns.columns import Columns
 from likely.columns.scaling import CACHED_CELLS, Scaling, allocate
 from likely.schema import Column, Schema, blocks
@@ -226,20 +226,12 @@ def _fit_codec(column: Column, cells: np.ndarray, numbers: Numbers) -> Codec | N
     if column.kind == "grid":
         if numbers == "bins":
             return Bins.fit(x, float(column.step or 1), column.support)
-        return Warp.fit(x, column.support, step=float(column.step or 1)) if column.is_warped else _straight(x, column)
+        step = float(column.step or 1)
+        return Warp.fit(x, step=step) if column.is_warped else Warp.straight(x, step)
     others = x[~np.isin(x, column.spikes)]
-    support = column.support if column.is_warped else (None, None)
-    value = Warp.fit(others if len(others) else x, support) if column.is_warped else _straight(others, column)
+    others = others if len(others) else x
+    value = Warp.fit(others, column.support) if column.is_warped else Warp.straight(others)
     return Switch(np.array(column.spikes, np.float64), value) if column.spikes else value
-
-
-def _straight(x: np.ndarray, column: Column) -> Warp:
-    """The map that only centres and scales, with the step of a grid."""
-    mean, deviation = float(x.mean()) if len(x) else 0.0, float(x.std()) if len(x) else 1.0
-    deviation = deviation or float(column.step or 1)
-    ends = np.array([mean - deviation, mean + deviation])
-    scores, slopes = np.array([-1.0, 1.0]), np.full(2, 1 / deviation)
-    return Warp(-np.inf, np.inf, ends, scores, slopes, float(column.step or 0), *ends_of(column.support))
 
 
 def _part(shift: np.ndarray, start: int, stop: int) -> np.ndarray:

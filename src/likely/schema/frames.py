@@ -27,11 +27,8 @@ def as_frame(X: Any) -> Any:
 
 def make_frame(columns: Sequence[Column], cells: Sequence[np.ndarray], library: str) -> Any:
     """A native data frame of decoded cells, a column each, with the types that the columns had."""
-    import narwhals.stable.v2 as nw
-
-    series = [_series(column, values, library) for column, values in zip(columns, cells, strict=True)]
-    data = {column.name: values for column, values in zip(columns, series, strict=True)}
-    return nw.from_dict(data, backend=library).to_native()  # type: ignore[arg-type]
+    first, *rest = [_series(column, values, library) for column, values in zip(columns, cells, strict=True)]
+    return first.to_frame().with_columns(*rest).to_native()
 
 
 def like_given(made: Any, given: Any, names: Sequence[str]) -> Any:

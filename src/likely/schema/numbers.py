@@ -24,7 +24,9 @@ _END_SHARE = 0.005  # at the ends of the range, where caps are, by this share
 MAX_SKEWNESS = 0.2  # Bowley's, of the deciles: 0 for any symmetric column, 0.45 for an exponential one
 MAX_TAILS = 5.0  # spread of the central 98% over that of the central half: 3.45 for a Gaussian, 4.5 for a Laplace
 MAX_REACH = 8.0  # of the farthest cell from the median, in halves of the central 98%
-_RATIO = 20.0  # of the largest to the smallest positive value, from which on a column is positive by nature
+# Of numbers none of which is negative: the mean in deviations below which a Gaussian would put more than 0.5% below 0.
+MIN_MEAN = 2.6
+MIN_TAILS = 2.9  # below this spread of the central 98% a column within 0 and 1 is bounded by nature; 1.96 if uniform
 
 
 @dataclass(frozen=True)
@@ -139,8 +141,8 @@ def _read_reals(values: np.ndarray, counts: np.ndarray) -> Numbers:
     is_spike = counts >= max(SPIKE_CELLS, SPIKE_SHARE * n)
     for end in (0, -1):
         is_spike[end] |= counts[end] >= max(SPIKE_CELLS, _END_SHARE * n)
-    if values[0] >= 0 and (values == 0).any():
-        is_spike[values == 0] = True  # No density of positive numbers reaches 0: it is a value of its own.
+    if values[0] == 0:
+        is_spike[0] |= counts[0] >= 3  # Positive numbers come near 0, and only what is meant as 0 is 0.
     rest, weights = values[~is_spike], counts[~is_spike]
     if len(rest) < FEW:
         return Numbers("real", "numbers", {})
@@ -150,13 +152,21 @@ def _read_reals(values: np.ndarray, counts: np.ndarray) -> Numbers:
         why.append(
             f"of which {counts[is_spike].sum() / n:.0%} repeat {'one value' if is_spike.sum() == 1 else 'a few'}"
         )
-    if rest[0] > 0 and (rest[-1] / rest[0] > _RATIO or is_spike.any()):
-        about |= {"support": (0.0, None), "is_warped": True}
-        why.append("positive over several scales")
-    elif _is_odd_shaped(rest, weights):
+    mean = float(np.average(rest, weights=weights))
+    deviation = float(np.sqrt(np.average((rest - mean) ** 2, weights=weights)))
+    if _is_odd_shaped(rest, weights):
         about["is_warped"] = True
         why.append("skewed or heavy-tailed")
+    elif rest[0] >= 0 and (mean < MIN_MEAN * deviation or (rest[-1] <= 1 and _spread(rest, weights) < MIN_TAILS)):
+        about["is_warped"] = True
+        why.append("bounded by 0" if rest[-1] > 1 else "between 0 and 1")
     return Numbers("real", ", ".join(why), about)
+
+
+def _spread(values: np.ndarray, counts: np.ndarray) -> float:
+    """Spread of the central 98% over that of the central half."""
+    q = values[np.searchsorted(np.cumsum(counts) / counts.sum(), np.array([0.01, 0.25, 0.75, 0.99]) - 1e-12)]
+    return float((q[3] - q[0]) / max(q[2] - q[1], np.finfo(float).tiny))
 
 
 def _is_odd_shaped(values: np.ndarray, counts: np.ndarray) -> bool:

@@ -148,8 +148,8 @@ def contradictions(column: Column, cells: np.ndarray) -> np.ndarray:
         bad |= cells < low
     if high is not None:
         bad |= cells > high
-    if kind == "real" and low is not None and column.is_warped:
-        bad |= (cells == low) & ~np.isin(cells, column.spikes)
+    if kind == "real" and column.is_warped:  # A bent density has no value at the ends of its support.
+        bad |= np.isin(cells, [end for end in (low, high) if end is not None]) & ~np.isin(cells, column.spikes)
     return bad & ~unobserved
 
 

@@ -1,8 +1,10 @@
 """Skewed, heavy-tailed or bounded numbers as one real cell: a monotone map, fitted to the column, makes it Gaussian.
 
 The map goes through quantiles of the column and the same quantiles of a Gaussian, smoothly in between, by the monotone
-rational-quadratic spline of Gregory and Delbourgo (1982), whose inverse has a closed form. Beyond the outermost values
-it goes on in a straight line. Where the support has an end, the map begins with the logarithm of the distance from it.
+rational-quadratic spline of Gregory and Delbourgo (1982), whose inverse has a closed form. It begins with an opening:
+the logarithm of the distance from an end of the support that is known, else the inverse hyperbolic sine of the distance
+from the median, which is linear in the middle and a logarithm far out. So a value beyond all that were seen has a
+density, whose tails fall off as those of a lognormal do; what is drawn stays within the range that was seen.
 log p(x) = log p(cell) + log of the map's slope at x.
 """
 
@@ -29,15 +31,18 @@ class Warp(Codec):
     Parameters
     ----------
     low, high : ends of the support, infinite where there are none.
+    middle, width : of the inverse hyperbolic sine, where the support has no end; a width of 0 is none.
     knots : (K,) values, after the logarithm of a bounded support, in order.
     scores : (K,) what they are mapped to.
     slopes : (K,) of the map at the knots.
     step : of a column that is rounded to a grid; 0 of one that is not. A rounded value is an interval.
-    lowest, highest : values that a rounded column can have.
+    lowest, highest : values that are drawn.
     """
 
     low: float
     high: float
+    middle: float
+    width: float
     knots: np.ndarray
     scores: np.ndarray
     slopes: np.ndarray
@@ -52,10 +57,12 @@ class Warp(Codec):
         cls, x: np.ndarray, support: tuple[float | None, float | None] = (None, None), *, step: float = 0.0
     ) -> Warp:
         """The map that makes observed values (n,) Gaussian."""
-        lowest, highest = ends_of(support)
+        low, high = ends_of(support)
         # An interval about the end of the support reaches beyond it.
-        low, high = (lowest - step, highest + step) if step else (lowest, highest)
-        t = _opened(np.sort(x), low, high)
+        low, high = (low - step, high + step) if step else (low, high)
+        middle, width = (0.0, 0.0) if np.isfinite([low, high]).any() else _centre(x)
+        shape = cls(low, high, middle, width, np.zeros(2), np.zeros(2), np.zeros(2))
+        t = shape._opened(np.sort(x))
         n = len(t)
         reach = ndtri(1 - 0.5 / n)
         n_knots = int(np.clip(n // _CELLS_A_KNOT, 2, _MAX_KNOTS))
@@ -75,8 +82,16 @@ class Warp(Codec):
             group = np.cumsum(kept) - 1
             scores = np.bincount(group, weights=scores) / np.bincount(group)
             knots = knots[kept]
-        slopes = _slopes(knots, scores)
-        return cls(float(low), float(high), knots, scores, slopes, float(step), float(lowest), float(highest))
+        slopes, ends = _slopes(knots, scores), (float(x.min()), float(x.max()))
+        return cls(low, high, middle, width, knots, scores, slopes, float(step), *ends)
+
+    @classmethod
+    def straight(cls, x: np.ndarray, step: float = 0.0) -> Warp:
+        """The map that only centres and scales."""
+        mean, deviation = float(x.mean()), float(x.std()) or step or 1.0
+        ends, slopes = np.array([mean - deviation, mean + deviation]), np.full(2, 1 / deviation)
+        drawn = (float(x.min()), float(x.max()))
+        return cls(-np.inf, np.inf, 0.0, 0.0, ends, np.array([-1.0, 1.0]), slopes, float(step), *drawn)
 
     @property
     def is_rounded(self) -> bool:  # type: ignore[override]
@@ -92,32 +107,31 @@ class Warp(Codec):
     def log_weight(self, x: np.ndarray, shift: np.ndarray | None = None) -> np.ndarray:
         moved = self._moved(x, shift)
         with np.errstate(divide="ignore", invalid="ignore"):
-            slope = np.log(self._forward(moved)[1]) + _log_opening(moved, self.low, self.high)
+            slope = np.log(self._forward(moved)[1]) + self._log_opening(moved)
         return np.where(np.isnan(x), 0.0, slope + (np.log(self.step) if self.step else 0.0))
 
     def _moved(self, x: np.ndarray, shift: np.ndarray | None) -> np.ndarray:
         return x if shift is None or not self.step else x + shift * self.step
 
     def decode(self, cells: np.ndarray, rng: np.random.Generator | None = None) -> np.ndarray:
-        x = _closed(self._backward(cells[:, 0]), self.low, self.high)
-        return self._rounded(x)
+        return self._admitted(self._closed(self._backward(cells[:, 0])))
 
-    def _rounded(self, x: np.ndarray) -> np.ndarray:
-        return np.clip(np.rint(x / self.step) * self.step, self.lowest, self.highest) if self.step else x
+    def _admitted(self, x: np.ndarray) -> np.ndarray:
+        """Values on the grid, if there is one, and within the range that was seen."""
+        return np.clip(np.rint(x / self.step) * self.step if self.step else x, self.lowest, self.highest)
 
     def typical(self, statistics: list[np.ndarray]) -> np.ndarray:
         """The mean of x if the cell is Gaussian with its mean and variance."""
         mean, square = np.asarray(statistics[0], np.float64).T
         deviation = np.sqrt(np.maximum(square - mean**2, 0))
         nodes = mean[:, None] + deviation[:, None] * _NODES
-        values = _closed(self._backward(nodes.ravel()), self.low, self.high).reshape(nodes.shape)
-        return self._rounded(values @ _WEIGHTS)
+        values = np.clip(self._closed(self._backward(nodes.ravel())), self.lowest, self.highest)
+        return self._admitted(values.reshape(nodes.shape) @ _WEIGHTS)
 
     # ------------------------------------------------------------------- spline
     def _forward(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Scores and slopes at opened values."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            t = _opened(np.asarray(x, np.float64), self.low, self.high)
+        t = self._opened(np.asarray(x, np.float64))
         i, width, rise, secant = self._piece(self.knots, t)
         u = np.clip((t - self.knots[i]) / width, 0, 1)
         first, second = self.slopes[i], self.slopes[i + 1]
@@ -151,6 +165,47 @@ class Warp(Codec):
         width, rise = self.knots[i + 1] - self.knots[i], self.scores[i + 1] - self.scores[i]
         return i, width, rise, rise / width
 
+    # ------------------------------------------------------------------ opening
+    def _opened(self, x: np.ndarray) -> np.ndarray:
+        """A bounded support as the whole line; far values drawn in."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if np.isfinite(self.low) and np.isfinite(self.high):
+                return np.log(x - self.low) - np.log(self.high - x)
+            if np.isfinite(self.low):
+                return np.log(x - self.low)
+            if np.isfinite(self.high):
+                return -np.log(self.high - x)
+        return np.arcsinh((x - self.middle) / self.width) if self.width else x
+
+    def _log_opening(self, x: np.ndarray) -> np.ndarray:
+        """Log slope of the opening."""
+        low, high = self.low, self.high
+        if np.isfinite(low) and np.isfinite(high):
+            return np.log(high - low) - np.log(x - low) - np.log(high - x)
+        if np.isfinite(low) or np.isfinite(high):
+            return -np.log(x - low if np.isfinite(low) else high - x)
+        if not self.width:
+            return np.zeros_like(x)
+        return -np.log(self.width) - np.log(np.hypot(1, (x - self.middle) / self.width))
+
+    def _closed(self, t: np.ndarray) -> np.ndarray:
+        """The inverse of the opening; what float64 rounds onto an end stays just inside."""
+        low, high = self.low, self.high
+        with np.errstate(over="ignore"):
+            if np.isfinite(low) and np.isfinite(high):
+                return np.clip(low + (high - low) / (1 + np.exp(-t)), np.nextafter(low, high), np.nextafter(high, low))
+            if np.isfinite(low):
+                return np.minimum(np.maximum(low + np.exp(t), np.nextafter(low, np.inf)), np.finfo(float).max)
+            if np.isfinite(high):
+                return np.maximum(np.minimum(high - np.exp(-t), np.nextafter(high, -np.inf)), np.finfo(float).min)
+            return self.middle + self.width * np.sinh(np.clip(t, -700, 700)) if self.width else t
+
+
+def _centre(x: np.ndarray) -> tuple[float, float]:
+    """The median, and a distance from it that is typical of the middle of a column."""
+    low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
+    return float(middle), float(high - low) or float(x.std()) or 1.0
+
 
 def ends_of(support: tuple[float | None, float | None]) -> tuple[float, float]:
     """The ends of a support, infinite where nothing is known."""
@@ -166,33 +221,3 @@ def _slopes(knots: np.ndarray, scores: np.ndarray) -> np.ndarray:
     left, right = 2 * widths[1:] + widths[:-1], widths[1:] + 2 * widths[:-1]
     inner = (left + right) / (left / secants[:-1] + right / secants[1:])
     return np.concatenate([secants[:1], inner, secants[-1:]])
-
-
-def _opened(x: np.ndarray, low: float, high: float) -> np.ndarray:
-    """A bounded support as the whole line."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if np.isfinite(low) and np.isfinite(high):
-            return np.log(x - low) - np.log(high - x)
-        if np.isfinite(low):
-            return np.log(x - low)
-        return -np.log(high - x) if np.isfinite(high) else x
-
-
-def _log_opening(x: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Log slope of `_opened`."""
-    if np.isfinite(low) and np.isfinite(high):
-        return np.log(high - low) - np.log(x - low) - np.log(high - x)
-    if np.isfinite(low):
-        return -np.log(x - low)
-    return -np.log(high - x) if np.isfinite(high) else np.zeros_like(x)
-
-
-def _closed(t: np.ndarray, low: float, high: float) -> np.ndarray:
-    """The inverse of `_opened`; what float64 rounds onto an end stays just inside."""
-    with np.errstate(over="ignore"):
-        if np.isfinite(low) and np.isfinite(high):
-            inner = low + (high - low) / (1 + np.exp(-t))
-            return np.clip(inner, np.nextafter(low, high), np.nextafter(high, low))
-        if np.isfinite(low):
-            return np.minimum(np.maximum(low + np.exp(t), np.nextafter(low, np.inf)), np.finfo(float).max)
-        return high - np.exp(-t) if np.isfinite(high) else t
