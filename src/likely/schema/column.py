@@ -141,13 +141,15 @@ class LeftOut:
     name : what it is called.
     role : "identifier", "text", "constant", "empty" or "dropped" (by the user).
     why : the reason, for people.
-    value : of a constant.
+    value : of a constant, which drawn rows have too.
+    place : where it stands in the data frame.
     """
 
     name: str
     role: Literal["identifier", "text", "constant", "empty", "dropped"]
     why: str = field(default="", compare=False)
     value: bool | int | float | str | None = None
+    place: int = 0
 
 
 def _values(values: tuple[float, ...]) -> str:

@@ -160,7 +160,7 @@ class Schema:
             else:
                 found.append(infer_series(name, frame[name], keep=name in known or image_shape is not None))
         columns = tuple(column for column in found if isinstance(column, Column))
-        left_out = tuple(column for column in found if isinstance(column, LeftOut))
+        left_out = tuple(replace(c, place=place) for place, c in enumerate(found) if isinstance(c, LeftOut))
         return cls(columns, image_shape, frame.implementation.name.lower(), left_out)
 
     def explain(self) -> list[Reading]:
@@ -237,7 +237,7 @@ class Schema:
         if self.frame is not None:
             cells = [decode_values(column, rows[:, i]) for i, column in enumerate(self.columns)]
             made = make_frame(self.columns, cells, self.frame)
-            return made if like is None else like_given(made, like, self.names)
+            return self._with_constants(made) if like is None else like_given(made, like, self.names)
         changed = [i for i, c in enumerate(self.columns) if c.categories is not None or c.kind == "grid"]
         if not changed:
             return rows
@@ -248,6 +248,25 @@ class Schema:
             holes = np.isnan(rows[:, place]) & (values.dtype == object)
             table[:, place] = np.where(holes, np.nan, values) if numbers else values
         return table
+
+    def _with_constants(self, made: Any) -> Any:
+        """A frame of new rows with the columns that are always the same, where they stood."""
+        constants = {c.name: c.value for c in self.left_out if c.role == "constant" and c.value is not None}
+        if not constants:
+            return made
+        places = {column.place: column.name for column in self.left_out}
+        rest = iter(self.names)
+        n = self.n_columns + len(self.left_out)
+        order = [places[place] if place in places else next(rest, "") for place in range(n)]
+        import narwhals as nw
+
+        frame = as_frame(made).with_columns(**{name: nw.lit(value) for name, value in constants.items()})
+        return frame.select([name for name in order if name in frame.columns]).to_native()
+
+    def plain_numbers(self) -> Schema:
+        """The same columns with numbers that are neither bent, nor in bins, nor have spikes."""
+        numbers = [Column(c.name, "real", dtype=c.dtype) if c.kind in ("grid", "real") else c for c in self.columns]
+        return replace(self, columns=tuple(numbers))
 
     def to_json(self) -> dict:
         """A dictionary that JSON can hold."""
@@ -340,6 +359,8 @@ def _as_real(column: Column) -> Column:
         return column
     if column.kind == "real":
         return replace(column, spikes=())
+    if column.kind == "count":
+        return Column(column.name, "grid", step=1.0, support=(0.0, None), dtype=column.dtype, why=column.why)
     if column.kind in CODED and column.categories is not None and column.categories != (False, True):
         return replace(column, kind="real", categories=None, unseen="error")
     return Column(column.name, "real", dtype=column.dtype, why=column.why)

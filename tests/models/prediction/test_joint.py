@@ -89,7 +89,7 @@ def test_several_targets_of_a_frame():
     assert isinstance(predicted, pl.DataFrame)
     assert predicted.columns == ["kind", "age"]
     assert model.score(frame, ["kind", "age"]) > 0.8
-    alone = likely.Mixture(2, random_state=0).fit(frame.select("size", "kind", "age"))
+    alone = likely.Mixture(2, random_state=0, schema=model.joint_.schema_).fit(frame.select("size", "kind", "age"))
     without = frame.select("size").with_columns(kind=pl.lit(None, pl.String), age=pl.lit(None, pl.Float64))
     by_hand = alone.score_samples(frame.select("size", "kind", "age")) - alone.score_samples(without)
     np.testing.assert_allclose(model.score_samples(frame, ["kind", "age"]), by_hand, rtol=1e-4, atol=1e-4)

@@ -82,8 +82,9 @@ def test_annealing_both_ways_and_holes_against_enumeration(x64, global_random_se
 def test_evidence_in_the_plane_against_quadrature(global_random_seed):
     """Two real columns: the density integrates to 1, and a row with a hole has its marginal."""
     rows = rows_of_reals(global_random_seed)
-    model = likely.EnergyModel(objective="sliced", **SMALL).fit(rows)
-    assert model.score(rows) > likely.Independent().fit(rows).score(rows) + 0.05
+    schema = likely.Schema.real(2)
+    model = likely.EnergyModel(objective="sliced", schema=schema, **SMALL).fit(rows)
+    assert model.score(rows) > likely.Independent(schema=schema).fit(rows).score(rows) + 0.05
     line = np.linspace(-9, 9, 121)
     grid = np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1).reshape(-1, 2)
     evidence = model.evidence(grid)
@@ -122,7 +123,7 @@ def test_every_objective_takes_rows_with_holes(objective):
     kind = Kind(Columns((OBJECTIVES[objective] or "binary",) * 3, (1,) * 3), with_base=False)
     params = random_energy(kind, 0)
     noise = make_noise(
-        "independent", np.zeros((1, 3)), params.reference, likely.Schema.infer(np.zeros((2, 3))), None, None
+        "independent", np.zeros((1, 3)), params.reference, likely.Schema.binary(3), Cells.plain(kind.columns), None
     )
     state = LearningState(noise, jnp.zeros((5, 3)), jnp.zeros(2))
     batch = Batch(jnp.zeros((4, 3)), jnp.ones((4, 3), bool), jnp.ones(4))

@@ -97,7 +97,8 @@ def test_em_never_lowers_its_objective(seed, covariance, holes, strength):
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_reaches_scikit_learns_likelihood_on_iris(covariance):
     X = load_iris().data
-    ours = likely.Mixture(3, covariance=covariance, min_variance=1e-6, tol=1e-6, max_iter=500, random_state=0).fit(X)
+    settings = {"min_variance": 1e-6, "tol": 1e-6, "max_iter": 500, "schema": likely.Schema.real(4)}
+    ours = likely.Mixture(3, covariance=covariance, random_state=0, **settings).fit(X)
     name = {"diagonal": "diag"}.get(covariance, covariance)
     theirs = GaussianMixture(3, covariance_type=name, n_init=5, tol=1e-6, max_iter=500, random_state=0).fit(X)
     assert ours.score(X) > theirs.score(X) - 1e-3
@@ -167,7 +168,7 @@ def test_tight_variances_give_k_means():
     rng = np.random.default_rng(0)
     centres = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
     X = np.repeat(centres, 50, axis=0) + 0.1 * rng.normal(size=(150, 2))
-    model = likely.Mixture(3, covariance="spherical", random_state=0).fit(X)
+    model = likely.Mixture(3, covariance="spherical", random_state=0, schema=likely.Schema.real(2)).fit(X)
     means = model.inverse_transform(np.eye(3))
     theirs = KMeans(3, n_init=3, random_state=0).fit(X).cluster_centers_
     np.testing.assert_allclose(means[np.lexsort(means.T)], theirs[np.lexsort(theirs.T)], atol=1e-4)

@@ -31,7 +31,8 @@ def test_without_layers_it_is_softmax_regression(x64):
     """The optimum of the likelihood, which L-BFGS finds and scikit-learn knows."""
     X, y = load_wine(return_X_y=True)
     X = X[:, :3]  # few enough columns that the classes overlap
-    ours = PretrainedClassifier((), optimizer="lbfgs", batch_size=None, schedule="constant", learning_rate=1.0)
+    settings = {"optimizer": "lbfgs", "batch_size": None, "schedule": "constant", "learning_rate": 1.0}
+    ours = PretrainedClassifier((), schema=likely.Schema.real(3), **settings)
     theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000)
     standard = (X - X.mean(axis=0)) / X.std(axis=0)
     expected = theirs.fit(standard, y).predict_proba(standard)

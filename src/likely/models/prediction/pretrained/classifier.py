@@ -213,7 +213,10 @@ class PretrainedClassifier(TransformerMixin, Trained, Predictor):
         return Network(encoder, first_top(encoder, len(self.classes_)))
 
     def _given_schema(self, X: Any) -> Schema:
-        return self.pretrain.table.schema if isinstance(self.pretrain, Stack) else super()._given_schema(X)
+        if isinstance(self.pretrain, Stack):
+            return self.pretrain.table.schema
+        schema = super()._given_schema(X)
+        return schema.plain_numbers() if self.as_probabilities else schema
 
     def _fit_cells(self, encoded: np.ndarray) -> Cells:
         if isinstance(self.pretrain, Stack):

@@ -36,6 +36,7 @@ class Table:
         if schema is not None and not isinstance(schema, Schema):
             raise TypeError(f"schema must be a likely.Schema or None, got {type(schema).__name__}.")
         schema = Schema.infer(X) if schema is None else schema
+        schema = schema.plain_numbers() if as_probabilities else schema
         encoded = schema.encode(X)
         _check_columns(schema, encoded)
         table = cls(schema, cells_of(encoded, schema, as_probabilities), as_probabilities)
