@@ -243,7 +243,7 @@ def test_kinds_that_cannot_be_are_refused():
 
 def test_as_real_reads_numbers_and_refuses_categories():
     schema = Schema((Column("a", "binary"), Column("b", "count"), Column("c", "real")), frame="pandas")
-    assert schema.as_real().kinds == ("real",) * 3
+    assert schema.as_real().kinds == ("real", "grid", "real")
     assert schema.as_real().frame == "pandas"
     with pytest.raises(SchemaError, match="column 'd' is categorical"):
         Schema((Column("d", "categorical", ("x", "y")),)).as_real()

@@ -24,8 +24,8 @@ _END_SHARE = 0.005  # at the ends of the range, where caps are, by this share
 MAX_SKEWNESS = 0.2  # Bowley's, of the deciles: 0 for any symmetric column, 0.45 for an exponential one
 MAX_TAILS = 5.0  # spread of the central 98% over that of the central half: 3.45 for a Gaussian, 4.5 for a Laplace
 MAX_REACH = 8.0  # of the farthest cell from the median, in halves of the central 98%
-# Of numbers none of which is negative: the mean in deviations below which a Gaussian would put more than 0.5% below 0.
-MIN_MEAN = 2.6
+# Of numbers none of which is negative: a Gaussian that would have this many below 0 has none in one case of a thousand.
+MISSED_BELOW_0 = 7.0
 MIN_TAILS = 2.9  # below this spread of the central 98% a column within 0 and 1 is bounded by nature; 1.96 if uniform
 
 
@@ -157,7 +157,10 @@ def _read_reals(values: np.ndarray, counts: np.ndarray) -> Numbers:
     if _is_odd_shaped(rest, weights):
         about["is_warped"] = True
         why.append("skewed or heavy-tailed")
-    elif rest[0] >= 0 and (mean < MIN_MEAN * deviation or (rest[-1] <= 1 and _spread(rest, weights) < MIN_TAILS)):
+    elif rest[0] >= 0 and (
+        weights.sum() * 0.5 * math.erfc(mean / deviation / math.sqrt(2)) > MISSED_BELOW_0
+        or (rest[-1] <= 1 and _spread(rest, weights) < MIN_TAILS)
+    ):
         about["is_warped"] = True
         why.append("bounded by 0" if rest[-1] > 1 else "between 0 and 1")
     return Numbers("real", ", ".join(why), about)

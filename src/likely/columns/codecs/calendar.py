@@ -30,11 +30,14 @@ class Calendar(Codec):
     ticks_a_day : how many ticks a day has: 1 for dates.
     unit : of the trend: "day", "week", "month" or "year".
     trend : bins of the unit's number since 1970.
+    earliest, latest : times that are drawn.
     """
 
     ticks_a_day: int
     unit: str
     trend: Bins
+    earliest: float
+    latest: float
 
     tag = "calendar"
 
@@ -44,7 +47,8 @@ class Calendar(Codec):
         span = (x.max() - x.min()) / ticks_a_day
         unit = next((name for name, days in _DAYS.items() if span / days <= _FEW_UNITS), "year")
         days = np.floor(x / ticks_a_day)
-        return cls(int(ticks_a_day), unit, Bins.fit(_units(days, unit), 1.0, (None, None)))
+        trend = Bins.fit(_units(days, unit), 1.0, (None, None))
+        return cls(int(ticks_a_day), unit, trend, float(x.min()), float(x.max()))
 
     @property
     def _has_hours(self) -> bool:
@@ -101,7 +105,8 @@ class Calendar(Codec):
         first, n_days = self._alike(unit, month, weekday)
         day = first + 7 * np.floor(which * n_days)
         ticks, start = (self.ticks_a_day / 24, rest[0]) if self._has_hours else (self.ticks_a_day, 0.0)
-        return np.where(known, day * self.ticks_a_day + start * ticks + np.floor(when * ticks), np.nan)
+        x = day * self.ticks_a_day + start * ticks + np.floor(when * ticks)
+        return np.where(known, np.clip(x, self.earliest, self.latest), np.nan)
 
     def _day_and_hour(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         x = np.nan_to_num(x)
@@ -122,12 +127,14 @@ class Calendar(Codec):
     def to_file(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays, values = self.trend.to_file()
         about = {"tag": self.tag, "ticks_a_day": self.ticks_a_day, "unit": self.unit, "trend": values}
-        return {f"trend.{name}": array for name, array in arrays.items()}, about
+        ends = {"earliest": np.asarray(self.earliest), "latest": np.asarray(self.latest)}
+        return {f"trend.{name}": array for name, array in arrays.items()} | ends, about
 
     @classmethod
     def from_file(cls, arrays: dict[str, np.ndarray], values: dict[str, Any]) -> Calendar:
-        inner = {name.removeprefix("trend."): array for name, array in arrays.items()}
-        return cls(int(values["ticks_a_day"]), str(values["unit"]), Bins.from_file(inner, values["trend"]))
+        inner = {name.removeprefix("trend."): array for name, array in arrays.items() if name.startswith("trend.")}
+        trend, ends = Bins.from_file(inner, values["trend"]), (float(arrays["earliest"]), float(arrays["latest"]))
+        return cls(int(values["ticks_a_day"]), str(values["unit"]), trend, *ends)
 
 
 def _units(day: np.ndarray, unit: str) -> np.ndarray:

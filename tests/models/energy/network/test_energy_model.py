@@ -105,7 +105,7 @@ def conditional_mean(model, rows, seed):
     """As the model's own, from chains with another seed."""
     other = copy.copy(model)
     other.seed_ = seed
-    return other.condition(rows).mean()
+    return other.condition(rows, budget=120).mean()  # sweeps, of which a few chains of 30 may disagree by chance
 
 
 # ------------------------------------------------------------------ learning

@@ -133,7 +133,7 @@ def test_repeated_fits_and_files_give_the_same_bits(tmp_path):
 def test_reads_binary_and_count_columns_as_numbers_and_refuses_categories():
     frame = pd.DataFrame({"a": [0, 1, 1, 0, 1], "b": [3, 4, 5, 9, 1], "c": [0.5, 0.1, -2.0, 1.0, 0.3]})
     model = FactorAnalysis(1, random_state=0).fit(frame)
-    assert model.schema_.kinds == ("real",) * 3
+    assert model.schema_.kinds == ("real", "grid", "real")
     assert isinstance(model.sample(2), pd.DataFrame)
     with pytest.raises(SchemaError, match="'d' is categorical"):
         FactorAnalysis(1).fit(frame.assign(d=list("xyxyx")))

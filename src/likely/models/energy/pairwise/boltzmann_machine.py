@@ -217,8 +217,8 @@ class BoltzmannMachine(GradientTrained, PairwiseModel):
 
     # ------------------------------------------------------------------------ answers
     def _layout(self) -> Layout:
-        graph = _adjacency(self.graph, self.n_features_in_, self.n_components)
-        return make_layout(graph, self.n_features_in_)
+        graph = _adjacency(self.graph, self.columns_.n_columns, self.n_components)
+        return make_layout(graph, self.columns_.n_columns)
 
     def _answers(self) -> Exact | Sampled:
         machine = to_binary(self.params_, self.units, self.beta)[0]

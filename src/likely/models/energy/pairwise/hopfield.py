@@ -170,7 +170,7 @@ class Hopfield(PairwiseModel):
             raise ValueError(f"`updates` must be 'asynchronous' or 'synchronous', got {updates!r}.")
         _check_sweeps(max_iter)
         single = np.ndim(x) == 1
-        probes = np.nan_to_num(check_signs([x] if single else x, "x", holes=True, n_units=self.n_features_in_))
+        probes = np.nan_to_num(check_signs([x] if single else x, "x", holes=True, n_units=self.columns_.n_columns))
         seed = self.seed_ if random_state is None else seed_of(random_state)
         trail = self._descend(probes, updates, int(max_iter), seed, return_trajectory)
         states = np.stack(trail) if return_trajectory else trail[-1]
@@ -180,7 +180,7 @@ class Hopfield(PairwiseModel):
         """(n,) energy of states (n, n_units) of +1 and -1; a number for a single state."""
         check_is_fitted(self)
         single = np.ndim(x) == 1
-        states = check_signs([x] if single else x, "x", holes=False, n_units=self.n_features_in_)
+        states = check_signs([x] if single else x, "x", holes=False, n_units=self.columns_.n_columns)
         if self.memory == "dense":
             found = associative_memory.dense_energy(np.asarray(self.params_.patterns, np.float64), self.beta, states)
         else:
@@ -210,7 +210,7 @@ class Hopfield(PairwiseModel):
         if self.memory == "dense":
             return DenseAnswers(self.params_, float(self.beta), self.columns_)
         machine = to_binary(self.params_, "pm1", self.beta)[0]
-        n = self.n_features_in_
+        n = self.columns_.n_columns
         return answers(machine, make_layout(~np.eye(n, dtype=bool), n), self._ais_settings())
 
     def _reconstruct(self, rows, key):

@@ -236,7 +236,7 @@ class Generator(Model):
         return Evidence.exact(by_blocks(partial(_log_prob, self.params_), rows), method="change of variables")
 
     def _sample(self, key, n):
-        return generate(self.params_, jax.random.normal(key, (n, self.n_features_in_), float_dtype()))
+        return generate(self.params_, jax.random.normal(key, (n, self.columns_.n_columns), float_dtype()))
 
     def _condition(self, rows, key):
         mean, variance = by_blocks(lambda x, seen: _cell_moments(self.params_, x, _mask(x, seen)), rows)
