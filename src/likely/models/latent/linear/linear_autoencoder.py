@@ -136,9 +136,10 @@ class LinearAutoencoder(Trained, Model):
         return _first_params(key, columns.n_columns, self.n_components, self.tied)
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> LinearAutoencoderParams:
-        if self.n_components > self.columns_.n_columns:
+        n_columns = self.columns_.n_columns
+        if self.n_components > n_columns:
             raise ValueError(
-                f"`n_components` must be at most n_columns ({self.columns_.n_columns}), got {self.n_components}: lower it."
+                f"`n_components` must be at most n_columns ({n_columns}), got {self.n_components}: lower it."
             )
         init_key, train_key = jax.random.split(key)
         result = train(
