@@ -7,13 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from likely.cli.options import Data, Force, Json, Kinds, load_table, print_json
+from likely.cli.options import Data, Force, Json, Kinds, Reading, load_table, print_json, reads_files
 from likely.cli.output import check_output
 
 
+@reads_files
 def schema(
     data: Data,
     kind: Kinds = [],  # noqa: B006
+    *,
+    reading: Reading,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write it here as TOML (or JSON, by the name), for --schema.")
     ] = None,
@@ -33,7 +36,7 @@ def schema(
 
     if out is not None:
         check_output(out, force)
-    dataset = load_table(data, kind, "a schema")
+    dataset = load_table(data, kind, "a schema", reading)
     if json:
         print_json(dataset.schema.to_json())
     else:

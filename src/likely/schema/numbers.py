@@ -14,6 +14,7 @@ import numpy as np
 FEW = 20  # observed cells below which only the plainest rules hold
 COUNT_LIMIT = 100  # of so few cells, non-negative integers up to this are counts
 _MAX_DECIMALS = 6  # digits after the point that a grid may have
+_PLAIN_DECIMALS = 2  # Whole numbers and cents are rounded however many values there are.
 _POINTS_A_CELL = 20  # A grid with more points than this times the cells shows itself by repeated values only.
 _MIN_TIES = 0.05  # share of the cells that repeat a value; of reals that are not rounded hardly any do
 _NICE = (1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 2500, 5000, 10_000, 100_000, 1_000_000)
@@ -99,7 +100,8 @@ def grid_step(values: np.ndarray, n_cells: int) -> float | None:
     step = factor / 10**decimals
     n_points = (values[-1] - values[0]) / step + 1
     ties = 1 - len(values) / n_cells
-    return step if ties >= _MIN_TIES or n_points <= _POINTS_A_CELL * n_cells else None
+    rounded = decimals <= _PLAIN_DECIMALS or ties >= _MIN_TIES or n_points <= _POINTS_A_CELL * n_cells
+    return step if rounded else None
 
 
 def _read_grid(values: np.ndarray, counts: np.ndarray, step: float) -> Numbers:
