@@ -14,7 +14,7 @@ from likely.datasets.formats.delimited.table import Needed, Table, check_drop, p
 if TYPE_CHECKING:
     import polars as pl
 
-_BYTES_A_BLOCK = 1 << 22  # A text is split and typed in blocks of that size, so that it is never held whole.
+_BYTES_A_BLOCK = 1 << 20  # A text is split and typed in blocks of that size, so that it is never held whole.
 
 
 def read_parquet(path: Path) -> pl.DataFrame:

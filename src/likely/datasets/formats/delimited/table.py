@@ -145,13 +145,15 @@ class _Reader:
         )
         remarks.decide(plans, self.options, self.separator or ",", has_points)
         frame = {}
-        for column in self.columns:
+        # Text first, which takes more memory than what it is read as.
+        for column in sorted(self.columns, key=lambda column: not column.is_text):
             if column.is_text:
+                column.pieces.clear()
                 frame[column.name] = self._typed(column.name, texts.pop(column.name), plans.get(column.name, Plan()))
             else:
                 frame[column.name] = self._plain(column)
-            column.pieces.clear()
-        return Table(self._without_row_numbers(pl.DataFrame(frame)), self.notes.lines(), self.lines)
+        ordered = {column.name: frame.pop(column.name) for column in self.columns}
+        return Table(self._without_row_numbers(pl.DataFrame(ordered)), self.notes.lines(), self.lines)
 
     # Reading the text: first all columns, plain numbers as numbers; then those again that turned out to be text.
 
@@ -376,6 +378,6 @@ def _joined(column: _Column) -> pl.Series:
         return pl.Series(column.name, [], dtype=pl.String)
     numbers_type = pl.Float64 if any(piece.dtype == pl.Float64 for piece in column.pieces) else pl.Int64
     target = pl.String if column.is_text else numbers_type
-    out = pl.concat([piece.cast(target) for piece in column.pieces], rechunk=True)
+    out = pl.concat([piece.cast(target) for piece in column.pieces], rechunk=not column.is_text)
     column.pieces = [out]
     return out

@@ -80,7 +80,9 @@ def convert(cells: pl.Series, found: Plan) -> pl.Series:
 
     if found.sort == "truth":
         words = dict(zip(found.pair, (True, False), strict=True))
-        return cells.str.to_lowercase().replace_strict(words, default=None, return_dtype=pl.Boolean)
+        return _mapped(
+            cells, lambda values: values.str.to_lowercase().replace_strict(words, default=None, return_dtype=pl.Boolean)
+        )
     if found.dates is not None:
         times, first = found.dates.time is not None, found.first or "month"
         return _mapped(cells, lambda values: dates.read_dates(values, first, times))
