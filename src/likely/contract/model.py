@@ -230,13 +230,18 @@ class Model(DensityMixin, Hooks, TableEstimator):
         """Expected rows for codes (n_rows, n_components)."""
         check_is_fitted(self)
         codes = np.asarray(Z, dtype=float_dtype())
-        if codes.ndim != 2 or codes.shape[1] != self.n_components:
+        if codes.ndim != 2 or codes.shape[1] != self._n_codes:
             raise ValueError(
-                f"codes must be (n_rows, {self.n_components}), as transform returns them, got shape {codes.shape}."
+                f"codes must be (n_rows, {self._n_codes}), as transform returns them, got shape {codes.shape}."
             )
         return self.schema_.decode(self.cells_.expected(self._decode(codes)))
 
     # ---------------------------------------------------------------- plumbing
+    @property
+    def _n_codes(self) -> int:
+        """The length of a code, as it was asked for or found by the fit."""
+        return int(getattr(self, "n_components_", None) or self.n_components)
+
     def _conditional(self, X: Any, budget: float | None, verb: str) -> Conditional:
         check_budget(budget)
         encoded, rows = self._rows(X)

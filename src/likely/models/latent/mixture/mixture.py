@@ -31,6 +31,7 @@ from likely.objectives.em import EMResult, run_em
 from likely.runtime import by_blocks, float_dtype
 
 _TRIAL_ITERATIONS = 15  # of each start, by which the best is chosen
+_ROWS_A_COMPONENT = 50  # Fewer leave a component's categories to chance.
 
 
 class Mixture(Model):
@@ -38,7 +39,7 @@ class Mixture(Model):
 
     Parameters
     ----------
-    n_components : number of components.
+    n_components : number of components; None takes one for every 50 rows, from 2 to 100 (`n_components_` after a fit).
     covariance : of real columns given the component: "full", "tied" (full, one for all components), "diagonal", or
         "spherical".
     n_init : number of seeds; after a short run of each, the best goes on.
@@ -66,7 +67,7 @@ class Mixture(Model):
     array([[1., 1.]])
     """
 
-    n_components: Count = 10
+    n_components: Count | None = None
     _: KW_ONLY
     covariance: Literal["full", "tied", "diagonal", "spherical"] = "diagonal"
     n_init: Count = 4
@@ -93,7 +94,7 @@ class Mixture(Model):
         return Layout.of(self.columns_, self.covariance)
 
     def _init(self, key, columns):
-        layout, k, dtype = Layout.of(columns, self.covariance), self.n_components, float_dtype()
+        layout, k, dtype = Layout.of(columns, self.covariance), self._n_codes, float_dtype()
         eta = None if layout.factored is None else jnp.zeros((k, layout.factored.n_statistics), dtype)
         r = len(layout.joint_places)
         gaussian = (
@@ -102,17 +103,20 @@ class Mixture(Model):
         return MixtureParams(jnp.zeros(k, dtype), eta, gaussian)
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> MixtureParams:
-        if len(rows) < self.n_components:
+        given = self.n_components
+        n_components = min(len(rows), between(2, len(rows) // _ROWS_A_COMPONENT, 100)) if given is None else given
+        self.n_components_ = n_components
+        if len(rows) < n_components:
             raise ValueError(
-                f"`n_components` must be at most n_samples ({len(rows)}), got {self.n_components}: "
+                f"`n_components` must be at most n_samples ({len(rows)}), got {n_components}: "
                 "lower it or give more rows."
             )
         layout = self._layout
-        blocks = blocks_of(rows, layout, self.n_components)
-        prior = prior_of(blocks, layout, self.pseudo_count, self.min_variance * len(rows) / self.n_components)
+        blocks = blocks_of(rows, layout, n_components)
+        prior = prior_of(blocks, layout, self.pseudo_count, self.min_variance * len(rows) / n_components)
         step = partial(em_step, layout=layout)
         go = partial(run_em, step, data=(blocks, prior), max_iter=self.max_iter, tol=self.tol)
-        starts = [seeded(k, rows, prior, layout, self.n_components) for k in jax.random.split(key, self.n_init)]
+        starts = [seeded(k, rows, prior, layout, n_components) for k in jax.random.split(key, self.n_init)]
         runs = [go(params, limit=jnp.asarray(_TRIAL_ITERATIONS)) for params in starts]
         best = max(runs, key=lambda run: float(run.objective[run.n_iter - 1]))
         result = go(best.params, limit=jnp.asarray(self.max_iter) - best.n_iter)
