@@ -52,7 +52,7 @@ def test_bare_rows_are_split_with_the_seed(pairs):
 def test_frames_of_any_library(kind):
     table = {"colour": ["red", "blue", None] * 20, "size": [1.5, 2.5, 3.5] * 20}
     board = likely.compare([likely.Independent()], kind(table))
-    assert board.measure == "mixed"
+    assert board.measure == "counting"
     assert board.n_rows == 6
 
 

@@ -199,14 +199,16 @@ def load_rows(data: str, part: str, model: Any, reading: Reading | None = None) 
     if not Path(data).suffix and not Path(data).exists():
         return load(data)  # which says what names there are
     rows = _read_rows(data, model, reading)
-    own, found = model.schema_.names, getattr(rows, "columns", ())
+    found = getattr(rows, "columns", ())
+    left_out = [column.name for column in model.schema_.left_out if column.name in found]
+    own = [*model.schema_.names, *left_out]
     if not set(own) < set(found):
         return rows
     if not hasattr(model, "predict"):
         from likely.schema.spelling import listed
 
         note(f"likely: the model does not know {listed([name for name in found if name not in own])}: left out.")
-    return rows[list(own)]
+    return rows[[name for name in found if name in own]]
 
 
 def load_pairs(data: str, part: str, predictor: Any, reading: Reading | None = None) -> tuple[Any, Any]:

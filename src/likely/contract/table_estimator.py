@@ -6,6 +6,7 @@ Hooks work on one float matrix in standard units, with NaN for unobserved cells.
 from __future__ import annotations
 
 import abc
+import copy
 from functools import partial
 from typing import Any, ClassVar
 
@@ -101,13 +102,27 @@ class TableEstimator(Estimator):
 
     def _checked(self, X: Any, reset: bool) -> Any:
         """scikit-learn's own checks, so that its errors and attributes are the ones users know."""
-        if as_frame(X) is not None:
-            _check_feature_names(self, X, reset=reset)
+        frame = as_frame(X)
+        if frame is not None:
+            if reset:
+                _check_feature_names(self, X, reset=True)
+            else:
+                self._check_names(frame)
             if len(X) == 0:
                 raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
             return X
         dtype = None if _is_numeric(X) else object
         return validate_data(self, X, reset=reset, dtype=dtype, ensure_all_finite="allow-nan")
+
+    def _check_names(self, frame: Any) -> None:
+        """Refuse columns of other names than in the fit; those that it left out may be there or not."""
+        left_out = {column.name for column in self.schema_.left_out}
+        known = copy.copy(self)
+        if hasattr(self, "feature_names_in_"):
+            kept = [name for name in self.feature_names_in_ if name not in left_out]
+            known.feature_names_in_ = np.array(kept, dtype=object)
+        rest = [name for name in frame.columns if name not in left_out]
+        _check_feature_names(known, frame.select(rest).to_native(), reset=False)
 
     # ------------------------------------------------------------------- files
     def _to_file(self) -> tuple[Arrays, dict[str, Any]]:

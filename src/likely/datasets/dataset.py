@@ -46,17 +46,17 @@ class Dataset:
 
 def with_target(dataset: Dataset, column: str | None) -> Dataset:
     """The data set with one of its columns as labels, taken out of the rows; with its own labels if None is named."""
-    if column is None or (column not in dataset.schema.names and column == "label"):
+    names = (*dataset.schema.names, *(left_out.name for left_out in dataset.schema.left_out))
+    if column is None or (column not in names and column == "label"):
         labels = dataset.labels or {}
         if "train" not in labels or np.ndim(labels["train"]) != 1:
             raise ValueError(f"{dataset.name} has no labels of its own, one a row: name the column to be learned.")
         return dataset
-    names = dataset.schema.names
     if column not in names:
         raise ValueError(
             f"there is no column {column!r}.{did_you_mean(column, names)} {dataset.name} has {listed(names)}."
         )
-    place, parts, labels = names.index(column), {}, {}
+    place, parts, labels = names.index(column), {}, {}  # An array leaves nothing out: its names are its columns.
     for part in ("train", "valid", "test"):
         rows = getattr(dataset, part)
         if hasattr(rows, "columns"):
@@ -64,7 +64,9 @@ def with_target(dataset: Dataset, column: str | None) -> Dataset:
         else:
             parts[part], labels[part] = np.delete(rows, place, axis=1), np.asarray(rows)[:, place]
     kept = tuple(other for other in dataset.schema.columns if other.name != column)
-    return replace(dataset, **parts, labels=labels, schema=replace(dataset.schema, columns=kept, image_shape=None))
+    left_out = tuple(other for other in dataset.schema.left_out if other.name != column)
+    schema = replace(dataset.schema, columns=kept, image_shape=None, left_out=left_out)
+    return replace(dataset, **parts, labels=labels, schema=schema)
 
 
 class Split(NamedTuple):
