@@ -21,6 +21,7 @@ def load(path):
     return module
 
 
+@pytest.mark.filterwarnings("ignore::likely.EvidenceWarning")  # At a small size chains are too short, on purpose.
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_script_draws(script, tmp_path):
     module, out = load(script), tmp_path / "picture.png"

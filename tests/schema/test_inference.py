@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from likely.columns import Cells
 from likely.schema import Column, Schema, SchemaError
 from likely.schema.files import read_schema, to_toml
 from likely.schema.numbers import POISSON_LEVEL, grid_step, poisson_p_value, read_numbers
@@ -178,10 +179,13 @@ def test_unseen_categories_are_no_error_unless_asked_for():
         strict.encode(pl.DataFrame({"city": ["Oslo"]}))
 
 
-def test_numbers_off_their_grid_are_refused_with_the_way_out():
+def test_numbers_off_their_grid_are_taken_for_their_neighbours_and_beyond_the_support_refused():
     schema = Schema.infer(pl.DataFrame({"age": [*range(18, 90)]}).sample(fraction=1, shuffle=True, seed=0))
-    with pytest.raises(SchemaError, match=r"'age' is grid and needs a multiple of 1 from 0, but row 1 holds 20.5"):
-        schema.encode(pl.DataFrame({"age": [20.0, 20.5]}))
+    cells = Cells.fit(schema.encode(pl.DataFrame({"age": [*range(18, 90)]})), schema)
+    rows = schema.encode(pl.DataFrame({"age": [20.0, 20.4, 19.999999]}))
+    np.testing.assert_array_equal(cells.apply(rows, np.float64), cells.apply(np.full((3, 1), 20.0), np.float64))
+    with pytest.raises(SchemaError, match=r"'age' is grid and needs a multiple of 1 from 0, but row 1 holds -3.0"):
+        schema.encode(pl.DataFrame({"age": [20.0, -3.0]}))
 
 
 def test_schemas_as_toml_and_json(tmp_path, global_random_seed):

@@ -90,12 +90,10 @@ def _series(column: Column, cells: np.ndarray, library: str) -> Any:
 def _categories(column: Column, values: list[Any], library: str) -> Any:
     import narwhals.stable.v2 as nw
 
-    if library == "pandas":
-        import pandas as pd  # type: ignore[import-untyped]
-
-        ordered = column.kind == "ordinal"
-        cells = pd.Categorical(values, categories=list(column.categories or ()), ordered=ordered)
-        return nw.from_native(pd.Series(cells, name=column.name), series_only=True)
+    if library == "pandas":  # whose categories have an order of their own, and may be unseen
+        native = nw.new_series(column.name, values, backend="pandas").to_native().astype("category")
+        native = native.cat.set_categories(list(column.categories or ()), ordered=column.kind == "ordinal")
+        return nw.from_native(native, series_only=True)
     words = nw.new_series(column.name, values, nw.String, backend=library)  # type: ignore[arg-type]
     if (column.dtype or "").startswith("Enum") and library == "polars":
         return words.cast(nw.Enum(list(column.categories or ())))
@@ -108,13 +106,8 @@ def _times(column: Column, ticks: np.ndarray, library: str) -> Any:
     cells = np.full(len(ticks), np.datetime64("NaT", "us"))
     known = ~np.isnan(ticks)
     cells[known] = np.rint(ticks[known]).astype(np.int64).view("datetime64[us]")
-    if library == "pandas":
-        import pandas as pd
-
-        series = nw.from_native(pd.Series(cells, name=column.name), series_only=True)
-    else:
-        values = [None if cell is None else cell for cell in cells.tolist()]
-        series = nw.new_series(column.name, values, nw.Datetime("us"), backend=library)  # type: ignore[arg-type]
+    values = [None if cell is None else cell for cell in cells.tolist()]
+    series = nw.new_series(column.name, values, nw.Datetime("us"), backend=library)  # type: ignore[arg-type]
     dtype = column.dtype or ""
     if dtype.startswith("Date") and not dtype.startswith("Datetime"):
         return series.cast(nw.Date) if library != "pandas" else series

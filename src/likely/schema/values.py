@@ -9,8 +9,6 @@ import numpy as np
 
 from likely.schema.column import RESOLUTIONS, Column, SchemaError
 
-_OFF_GRID = 1e-4  # of a step, by which a number may miss its grid: rounding of float32 and of sums
-
 
 def series_cells(series: Any) -> np.ndarray:
     """A frame's column as an array: floats with NaN where it is numeric, objects with None otherwise."""
@@ -140,14 +138,11 @@ def contradictions(column: Column, cells: np.ndarray) -> np.ndarray:
         return ~(unobserved | ((cells >= 0) & (cells == np.floor(cells)) & np.isfinite(cells)))
     bad = np.isinf(cells)
     low, high = column.support
-    if kind == "grid":
-        with np.errstate(invalid="ignore"):
-            places = cells / float(column.step or 1)
-            bad |= np.abs(places - np.rint(places)) > _OFF_GRID * np.maximum(1, np.abs(places) * 1e-3)
+    half = float(column.step or 1) / 2 if kind == "grid" else 0.0  # what rounds to the end of the support is on it
     if low is not None:
-        bad |= cells < low
+        bad |= cells < low - half
     if high is not None:
-        bad |= cells > high
+        bad |= cells > high + half
     if kind == "real" and column.is_warped:  # A bent density has no value at the ends of its support.
         bad |= np.isin(cells, [end for end in (low, high) if end is not None]) & ~np.isin(cells, column.spikes)
     return bad & ~unobserved
