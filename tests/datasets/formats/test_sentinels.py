@@ -61,8 +61,8 @@ def test_naming_what_is_missing_decides():
 
 
 def test_in_files(tmp_path):
-    rows = [f"{i},{-999 if i % 5 == 0 else i}" for i in range(1, 31)]
-    path = write(tmp_path / "table.csv", "\n".join(["id,age", *rows]))
+    rows = [f"{i % 4},{-999 if i % 5 == 0 else 20 + i * i % 37}" for i in range(1, 31)]
+    path = write(tmp_path / "table.csv", "\n".join(["rooms,age", *rows]))
     data = load(path)
     assert sum(part["age"].null_count() for part in (data.train, data.valid, data.test)) == 6
     assert "-999 (6 times)" in " ".join(data.notes)

@@ -23,7 +23,7 @@ from likely.datasets.formats.idx import read_idx
 from likely.datasets.formats.numpy_files import part_of, read_npy, read_npz
 from likely.datasets.formats.pixels import Binarize, check_binarize, convert_pixels
 from likely.datasets.formats.sentinels import check_finite, without_sentinels
-from likely.schema import KINDS, Kind, Schema
+from likely.schema import Kind, Schema
 
 _FORMATS = {
     "csv": r"\.(csv|tsv|data)(\.gz)?$",
@@ -294,8 +294,6 @@ def _describe(
         raise DataError(f"{path} is a table; binarize is for pictures.")
     else:
         rows, notes = without_sentinels(rows, keep=bool(reading.table.missing))
-        if "datetime" not in KINDS:
-            rows = _dates_as_text(rows)
     if len(rows) == 0:
         raise DataError(f"{path} has no rows.")
     if schema is not None:
@@ -305,14 +303,6 @@ def _describe(
     except (ValueError, TypeError) as error:
         raise DataError(f"{path}: {error}") from error
     return rows, schema, notes
-
-
-def _dates_as_text(rows: Any) -> Any:
-    """Dates as ISO 8601 writes them, for a schema that has no kind for them."""
-    import polars as pl
-    import polars.selectors as cs
-
-    return rows.with_columns(cs.temporal().cast(pl.String))
 
 
 def _pixels(rows: np.ndarray, shape: tuple[int, ...] | None, path: Path, reading: Reading) -> np.ndarray:
