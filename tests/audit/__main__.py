@@ -87,7 +87,14 @@ def looks(small: bool) -> Iterator[tuple[str, str | None, Callable[..., Any]]]:
     """Everything that is looked at: its name, the fault that is known of it, and a function of seed and size."""
     import jax
 
-    from tests.audit import density_checks, kernel_checks, posterior_checks, refusal_checks, sampled_checks
+    from tests.audit import (
+        density_checks,
+        kernel_checks,
+        learning_checks,
+        posterior_checks,
+        refusal_checks,
+        sampled_checks,
+    )
     from tests.audit.cases import all_cases, few_cases
     from tests.audit.known import known
 
@@ -117,6 +124,9 @@ def looks(small: bool) -> Iterator[tuple[str, str | None, Callable[..., Any]]]:
     for name in refusal_checks.REFUSED | refusal_checks.ALLOWED:
         run = lambda seed, size, n=name: [refusal_checks.refusal(n, seed)]  # noqa: E731
         yield f"refusal: {name}", known("refusal", name), run
+    for name, table in () if small else learning_checks.CASES:  # each fits a model twice, at its full length
+        run = lambda seed, size, n=name, t=table: [learning_checks.learning(n, t, seed)]  # noqa: E731
+        yield f"learning: {name}, {table}", None, run
 
 
 def suite(seeds: list[int]) -> dict[str, Any]:

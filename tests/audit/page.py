@@ -32,6 +32,8 @@ is part of `make test`; `make audit` is the whole, and writes this page from its
   model, clamped chains, codes of linear models, components of mixtures, classes.
 - **Kernels.** Every Markov kernel starts at exact draws of its distribution, and must leave it as it is (Geweke, 2004).
 - **Refusals.** Comparisons of unlike things must be refused.
+- **Learning from holes.** Every model learns from complete rows, and from the same rows with half of the cells erased;
+  what that costs on complete rows has a bar for each model ([a table](latent-uses.md#learning-from-rows-with-holes)).
 
 Planted bugs show that the checks can fail: a wrong temperature, a step that is always accepted, a conditional that is
 one cell off, a posterior that is too narrow, shared noise (`tests/controls/test_audit_controls.py`).
@@ -70,6 +72,7 @@ _COLUMNS: tuple[tuple[str, str], ...] = (
     ("draws across", "draws across rows"),
     ("ranks", "erased cells"),
 )
+LEARNING = "half of the cells erased"  # the check of `learning_checks`, which has a table of its own
 _UNITS = {"surprise": "s", "nats": "nats", "share": "", "deviations": "σ", "errors": "errors"}
 
 
@@ -78,12 +81,23 @@ def page(record: dict[str, Any]) -> str:
     lines = record["findings"]
     kernels = [f for f in lines if f["check"] == "leaves its law unchanged"]
     refusals = [f for f in lines if f["model"] == "Evidence"]
+    learning = [f for f in lines if f["check"] == LEARNING]
     models = [f for f in lines if f not in kernels and f not in refusals and _column(f["check"])]
-    rest = [f for f in lines if f not in kernels and f not in refusals and f not in models]
+    rest = [f for f in lines if f not in kernels and f not in refusals and f not in models and f not in learning]
     rest = [f for f in rest if f["check"] != "the oracle's own sum"]
     parts = [_HEAD, "## What it found", "", _made(record), "", *_matrix(models)]
     parts += ["", "### Posteriors and intervals", "", *_list(rest), "", "### Kernels", "", *_list(kernels)]
-    parts += ["", "### Comparisons", "", *_refusals(refusals), "", *_known(lines), *_suite(record), _RUN]
+    parts += [
+        "",
+        "### Comparisons",
+        "",
+        *_refusals(refusals),
+        "",
+        *_learning(learning),
+        *_known(lines),
+        *_suite(record),
+        _RUN,
+    ]
     return "\n".join(parts)
 
 
@@ -117,7 +131,7 @@ def _matrix(findings: list[dict[str, Any]]) -> list[str]:
 
 
 def _figure(finding: dict[str, Any]) -> str:
-    value, unit = finding["figure"], _UNITS.get(finding["unit"], finding["unit"])
+    value, unit = float(finding["figure"]), _UNITS.get(finding["unit"], finding["unit"])
     text = f"{unit} {value:.1f}" if unit == "s" else f"{value:.0e} {unit}".strip()
     if finding["check"].endswith("below the truth"):
         text = f"{max(value, 0):.2f} nats below"
@@ -133,7 +147,7 @@ def _marked(text: str, finding: dict[str, Any]) -> str:
 def _list(findings: list[dict[str, Any]]) -> list[str]:
     lines = ["| what | check | surprise | bound |", "|---|---|---:|---:|"]
     for f in findings:
-        shown = _marked(f"{f['figure']:.1f}", f)
+        shown = _marked(f"{float(f['figure']):.1f}", f)  # JSON has no infinity: it is a word there
         lines.append(f"| {f['model']} | {f['check']} | {shown} | {f['bound']:g} |")
     return lines
 
@@ -145,6 +159,17 @@ def _refusals(findings: list[dict[str, Any]]) -> list[str]:
         what = what.replace("|", "\\|")
         lines.append(f"| {what} | {word} | {_marked('yes' if f['holds'] else 'no', f)} |")
     return lines
+
+
+def _learning(findings: list[dict[str, Any]]) -> list[str]:
+    heading = ["### Learning from half of the cells", ""]
+    if not findings:
+        return [*heading, "Not part of this record: the whole audit looks at it.", ""]
+    lines = ["| model, table | nats lost | at most |", "|---|---:|---:|"]
+    for f in findings:
+        shown = _marked(f"{float(f['figure']):.2f}".replace("-", "−"), f)
+        lines.append(f"| {f['model']} | {shown} | {f['bound']:g} |")
+    return [*heading, *lines, ""]
 
 
 def _known(findings: list[dict[str, Any]]) -> list[str]:

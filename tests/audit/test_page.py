@@ -4,7 +4,8 @@ import json
 
 from tests.audit.__main__ import _attempt, _counted, looks, main
 from tests.audit.known import KNOWN
-from tests.audit.page import DOCUMENT, RECORD, page
+from tests.audit.page import DOCUMENT, LEARNING, RECORD, page
+from tests.models.holes_checks import BARS
 
 KEPT = json.loads(RECORD.read_text())
 
@@ -54,6 +55,15 @@ def test_a_look_that_raises_has_found_something():
     (found,) = _attempt("a model: a check", broken, 0, None)
     assert not found["holds"]
     assert "no such thing" in found["check"]
+    assert "| **inf** | 0 |" in page(KEPT | {"findings": [found | {"known": ""}]})
+
+
+def test_what_holes_cost_has_a_table_with_every_bar():
+    looked = {name.removeprefix("learning: ") for name, _, _ in looks(small=False) if name.startswith("learning: ")}
+    assert looked == {f"{name}, {table}" for table, bars in BARS.items() for name in bars}
+    finding = {"model": "RBM, bits", "check": LEARNING, "figure": 0.31, "bound": 0.15, "unit": "nats"}
+    assert "| RBM, bits | **0.31** | 0.15 |" in page(KEPT | {"findings": [finding | {"holds": False, "known": ""}]})
+    assert "Not part of this record: the whole audit looks at it." in page(KEPT | {"findings": []})
 
 
 def test_everything_that_make_test_looks_at_is_in_the_record():
