@@ -26,9 +26,15 @@ SMALL: dict[str, dict] = {
     "VAE": {"n_components": 2, "hidden": (8,), "n_epochs": 3, "n_importance": 2000},
     "DiscreteVAE": {"n_components": 2, "hidden": (8,), "n_epochs": 3, "learning_rate": 0.01, "n_importance": 64},
     "DeepLatentGaussian": {"layers": (2, 1), "hidden": (8,), "n_epochs": 3, "n_importance": 2000},
+    "SemiSupervisedVAE": {"n_components": 2, "hidden": (8,), "n_epochs": 3, "n_importance": 2000},
 }
 
-NAMES = [entry.class_name for entry in registry.learning_from("rows")]
+# Every model of p(x), those that learn from labels besides included; `test_predictors` has those of p(y | x).
+NAMES = [
+    entry.class_name
+    for entry in registry.learning_from("rows", "labels")
+    if issubclass(registry.model_class(entry.class_name), likely.Model)
+]
 
 
 def small(name: str, **changes) -> likely.Model:
@@ -39,7 +45,13 @@ def small(name: str, **changes) -> likely.Model:
 
 def with_hook(hook: str) -> list[str]:
     """Names of the models that write a hook, such as "_evidence"."""
-    return [entry.class_name for entry in registry.learning_from("rows") if hook in entry.hooks]
+    return [name for name in NAMES if hook in registry.find(name).hooks]
+
+
+def labels_for(name: str, X) -> np.ndarray | None:
+    """What `fit` takes for y: two classes in turn and rows without a label, where the model learns from labels."""
+    learns_from_labels = registry.find(name).learns_from == "labels"
+    return np.arange(len(X)) % 3 - 1 if learns_from_labels else None
 
 
 def is_real_only(name: str) -> bool:

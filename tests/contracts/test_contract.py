@@ -21,6 +21,7 @@ from tests.contracts.table import (
     binary_frame,
     is_binary_only,
     is_real_only,
+    labels_for,
     mixed_frame,
     rows_for,
     small,
@@ -50,7 +51,8 @@ class Fitted(dict):
         self.holes = holes
 
     def __missing__(self, name):
-        self[name] = small(name).fit(rows_for(name)(0, holes=self.holes))
+        X = rows_for(name)(0, holes=self.holes)
+        self[name] = small(name).fit(X, labels_for(name, X))
         return self[name]
 
 
@@ -144,7 +146,8 @@ def test_evidence_is_a_function_of_the_row_alone(name, fitted):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_same_seed_same_bits(name, fitted):
-    again, X = small(name).fit(rows_for(name)(0)), rows_for(name)(1, n=20)
+    rows, X = rows_for(name)(0), rows_for(name)(1, n=20)
+    again = small(name).fit(rows, labels_for(name, rows))
     jax.tree.map(np.testing.assert_array_equal, again.params_, fitted[name].params_)
     same_where_offered(again, fitted[name], X)
     if name in SAMPLED:
@@ -204,9 +207,9 @@ def test_mixed_data_frames_with_holes_come_back_as_data_frames(name):
     frame, model = mixed_frame(0), small(name)
     if is_real_only(name):
         with pytest.raises(likely.SchemaError, match="'city' is categorical"):
-            model.fit(frame)
+            model.fit(frame, labels_for(name, frame))
         frame = frame.drop("city")
-    model.fit(frame)
+    model.fit(frame, labels_for(name, frame))
     assert model.evidence(frame).measure == "mixed"
     offers = registry.find(name).offers
     rows = model.sample(7) if "sample" in offers else model.denoise(frame)
@@ -243,7 +246,8 @@ def test_units_of_real_columns_only_shift_the_evidence(name):
     """Metres or millimetres: log p changes by log 1000 a cell, and nothing else does."""
     rng = np.random.default_rng(0)
     metres = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 3)) + 2
-    first, second = small(name).fit(metres), small(name).fit(1000 * metres)
+    y = labels_for(name, metres)
+    first, second = small(name).fit(metres, y), small(name).fit(1000 * metres, y)
     shift = 3 * np.log(1000)
     np.testing.assert_allclose(
         first.score_samples(metres), second.score_samples(1000 * metres) + shift, rtol=2e-3, atol=2e-3
@@ -301,18 +305,18 @@ def test_a_column_without_observations_is_refused(name):
     X = rows_for(name)(0)
     X[:, 4] = np.nan
     with pytest.raises(likely.SchemaError, match="'x4' has no observed cell"):
-        small(name).fit(X)
+        small(name).fit(X, labels_for(name, X))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_clone_grid_search_and_pipeline(name):
     X = rows_for(name)(0)
-    model = small(name)
+    model, y = small(name), labels_for(name, X)
     assert clone(model).get_params() == model.get_params()
-    pipeline = make_pipeline(FunctionTransformer(), small(name)).fit(X)
+    pipeline = make_pipeline(FunctionTransformer(), small(name)).fit(X, y)
     if name in SCORED:
         every = np.arange(len(X))  # one fold of all rows: fits of one shape compile once
-        search = GridSearchCV(model, {"random_state": [0, 1]}, cv=[(every, every)]).fit(X)
+        search = GridSearchCV(model, {"random_state": [0, 1]}, cv=[(every, every)]).fit(X, y)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
         assert np.isfinite(pipeline.score(X))
     if "transform" in registry.find(name).offers:
@@ -321,8 +325,9 @@ def test_clone_grid_search_and_pipeline(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_random_state_of_none_is_remembered(name):
-    model, X = small(name, random_state=None).fit(rows_for(name)(0)), rows_for(name)(1, n=5)
-    same_where_offered(model, model, X)
+    X = rows_for(name)(0)
+    model = small(name, random_state=None).fit(X, labels_for(name, X))
+    same_where_offered(model, model, X[:5])
 
 
 @pytest.mark.parametrize("name", SAMPLED)

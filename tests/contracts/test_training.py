@@ -8,7 +8,7 @@ import pytest
 
 import likely
 from likely.storage import registry
-from tests.contracts.table import NAMES, binary_rows, rows_for, small
+from tests.contracts.table import NAMES, binary_rows, labels_for, rows_for, small
 
 # One size of table and batch for all fits here, since each new one is compiled anew.
 N_ROWS, OPTIONS = 2000, {"n_epochs": 10, "batch_size": 50}
@@ -44,20 +44,21 @@ def same(first, second):
 @pytest.mark.parametrize("name", TRAINED)
 def test_a_resumed_fit_has_the_bits_of_an_uninterrupted_one(name, tmp_path):
     X, path = binary_rows(0, n=N_ROWS), tmp_path / "run.checkpoint"
-    model = small(name, **OPTIONS)
+    model, y = small(name, **OPTIONS), labels_for(name, X)
     with likely.training.use_reporter(CrashAfter(8)), pytest.raises(Interrupted):
-        model.fit(X, checkpoint=likely.Checkpoint(path, every_steps=5))
+        model.fit(X, y, checkpoint=likely.Checkpoint(path, every_steps=5))
     assert path.exists()
-    resumed = small(name, **OPTIONS).fit(X, resume=path)
-    same(resumed, small(name, **OPTIONS).fit(X))
+    resumed = small(name, **OPTIONS).fit(X, y, resume=path)
+    same(resumed, small(name, **OPTIONS).fit(X, y))
 
 
 @pytest.mark.parametrize("name", TRAINED)
 def test_resuming_on_other_data_is_refused(name, tmp_path):
     path = tmp_path / "run.checkpoint"
-    small(name, **OPTIONS).fit(binary_rows(0, n=N_ROWS), checkpoint=path)
+    X, others = (binary_rows(seed, n=N_ROWS) for seed in (0, 1))
+    small(name, **OPTIONS).fit(X, labels_for(name, X), checkpoint=path)
     with pytest.raises(ValueError, match="rows"):
-        small(name, **OPTIONS).fit(binary_rows(1, n=N_ROWS), resume=path)
+        small(name, **OPTIONS).fit(others, labels_for(name, X), resume=path)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in TRAINED])
@@ -73,8 +74,9 @@ def test_rows_larger_than_the_budget_are_streamed_from_a_memory_map(name, tmp_pa
     rows = binary_rows(0, n=N_ROWS).astype(np.float32)
     np.save(tmp_path / "rows.npy", rows)
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    streamed = small(name, memory_budget=16_000, **OPTIONS).fit(mapped)
-    whole, base = small(name, **OPTIONS).fit(rows), small("Independent").fit(rows)
+    y = labels_for(name, rows)
+    streamed = small(name, memory_budget=16_000, **OPTIONS).fit(mapped, y)
+    whole, base = small(name, **OPTIONS).fit(rows, y), small("Independent").fit(rows)
     gains = whole.score_samples(rows) - base.score_samples(rows)
     gain = gains.mean()
     assert gain > 5 * gains.std() / np.sqrt(len(gains))

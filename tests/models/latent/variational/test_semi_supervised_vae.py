@@ -2,6 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 import likely
 from likely import SemiSupervisedVAE
@@ -130,6 +131,15 @@ def test_labels_that_fit_did_not_see_are_named(learned, digits):
         learned.accuracy(digits.test[:1], ["eleven"])
     with pytest.raises(ValueError, match="`y` must have a label for each of the 2 rows of X, got 1"):
         learned.accuracy(digits.test[:2], ["1"])
+
+
+@pytest.mark.parametrize("verb", ["predict", "predict_proba", "predict_log_proba"])
+def test_before_the_fit_it_says_so(verb):
+    with pytest.raises(NotFittedError):
+        getattr(SemiSupervisedVAE(), verb)(np.eye(4))
+    for asked in (SemiSupervisedVAE().label_evidence, SemiSupervisedVAE().accuracy):
+        with pytest.raises(NotFittedError):
+            asked(np.eye(4), [0, 1, 0, 1])
 
 
 def test_fit_needs_labels():

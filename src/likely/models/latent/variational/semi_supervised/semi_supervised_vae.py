@@ -109,7 +109,8 @@ class SemiSupervisedVAE(Variational):
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row."""
-        return np.asarray(self.classes_)[self.predict_proba(X).argmax(axis=1)]
+        codes = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_)[codes]
 
     def accuracy(self, X: Any, y: Any) -> float:
         """Share of the rows whose class is predicted; each must have a label that `fit` saw."""
