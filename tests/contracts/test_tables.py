@@ -8,7 +8,7 @@ import pytest
 
 import likely
 from likely.contract.evidence import SIGNS
-from tests.contracts.table import NAMES, is_binary_only, is_real_only, small, with_hook
+from tests.contracts.table import NAMES, is_binary_only, is_real_only, labels_for, small, with_hook
 
 N = 120  # rows, as in the other tables of the contract, so that programs compiled for them serve here too
 ANY = [name for name in NAMES if not is_binary_only(name) and not is_real_only(name)]
@@ -47,7 +47,8 @@ def fitted():
     def fit(name: str) -> likely.Model:
         if name not in kept:
             frame = messy(0)
-            kept[name] = small(name).fit(frame[["id", "age", "price"]] if is_real_only(name) else frame)
+            rows = frame[["id", "age", "price"]] if is_real_only(name) else frame
+            kept[name] = small(name).fit(rows, labels_for(name, rows))
         return kept[name]
 
     return fit
