@@ -12,6 +12,7 @@ from benchmarks.results_page import DOCUMENT, page
 from benchmarks.timing import in_turns
 
 
+@pytest.mark.filterwarnings("ignore::likely.EvidenceWarning")  # Answers from as little as this, which say so.
 @pytest.mark.parametrize("name", runner.NAMES)
 def test_benchmark_runs(name, data_folder, tmp_path, capsys):
     if _needs_peers(name) and not peers.is_ready():
