@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 
 import likely
-from likely.leaderboard.comparison import as_dataset, one_line
+from likely.leaderboard.comparison import as_dataset
 from likely.leaderboard.lineup import line_up
 from likely.leaderboard.live_table import LiveTable
+from likely.leaderboard.measuring import one_line
 
 
 @pytest.fixture(scope="module")

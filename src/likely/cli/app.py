@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from likely.cli import comparing, fitted_models, fitting, listing, prediction, schema_command
+from likely.cli.options import INTERRUPTED
 
 BAD_INPUT, FAILED = 2, 1
 
@@ -24,6 +25,9 @@ class Commands(TyperGroup):
             with warnings.catch_warnings():
                 warnings.showwarning = _show_warning
                 code = super().main(*args, **extra)
+        except typer.Abort:  # What typer makes of Ctrl-C, where a command has nothing of its own to say on it.
+            typer.echo("likely: interrupted.", err=True)
+            sys.exit(INTERRUPTED)
         except Exception as error:
             if os.environ.get("LIKELY_DEBUG"):
                 raise

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from likely.cli.options import Data, Json, Kinds, Reading, Seed, load_data, note, print_json, reads_files
+from likely.cli.options import INTERRUPTED, Data, Json, Kinds, Reading, Seed, load_data, note, print_json, reads_files
 
 
 @reads_files
@@ -23,6 +23,7 @@ def compare(
     rows: Annotated[int | None, typer.Option("--rows", min=1, help="Score only so many test rows.")] = None,
     kind: Kinds = [],  # noqa: B006
     seed: Seed = 0,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start anew, whatever an earlier run finished.")] = False,
     json: Json = False,
     *,
     reading: Reading,
@@ -32,6 +33,9 @@ def compare(
     A model whose evidence is of another kind (a density where the others have probabilities), or that cannot be fitted
     to such columns, stands apart with the reason. With --target predictors of that column are compared, by log p of it
     given the rest of its row, and models of rows take part as models of rows and target together.
+
+    Ctrl-C writes the report of the models that are finished; the same command goes on with the others. Until all are
+    done, what is finished is kept in a folder beside the report.
 
     \b
     Examples:
@@ -48,18 +52,42 @@ def compare(
         _check_folder(page)
     dataset = load_data(data, kind, reading)
 
+    from likely.leaderboard import Interrupted
     from likely.leaderboard import compare as run
 
-    board = run(names or None, dataset, target=target, random_state=seed, n_score_rows=rows, report=page)
-    if json:
-        print_json(board.to_dict() | {"report": None if page is None else str(page)})
-    else:
-        _show(board)
-        if page is not None:
-            typer.echo(f"Report: {page.resolve()}")
+    kept = None if page is None else Path(f"{page}.part")
+    options: dict[str, Any] = {"random_state": seed, "n_score_rows": rows, "keep_in": kept, "fresh": fresh}
+    try:
+        board = run(names or None, dataset, target=target, report=page, progress=True, **options)
+    except Interrupted as broken_off:
+        # Where all models were finished it was the report that was broken off.
+        _print(broken_off.board, page if broken_off.board.unfinished else None, json)
+        raise typer.Exit(_say_how_to_go_on(broken_off.board, kept)) from None
+    _print(board, page, json)
     if board.best is None:
         note("likely: no model could be ranked.")
         raise typer.Exit(1)
+
+
+def _print(board: Any, page: Path | None, json: bool) -> None:
+    """The table, and where the report is; or all of it for machines."""
+    if json:
+        print_json(board.to_dict() | {"report": None if page is None else str(page)})
+        return
+    if board.entries:
+        _show(board)
+    if page is not None and board.entries:
+        typer.echo(f"Report: {page.resolve()}")
+
+
+def _say_how_to_go_on(board: Any, kept: Path | None) -> int:
+    """One line on an interrupt; its exit code."""
+    if kept is None:
+        note("likely: interrupted; nothing is kept without a report.")
+    else:
+        done = f"{len(board)} of {len(board) + len(board.unfinished)} models are finished"
+        note(f"likely: interrupted; {done}. The same command goes on; with --fresh it starts anew.")
+    return INTERRUPTED
 
 
 def _names(models: str) -> list[str]:

@@ -93,7 +93,7 @@ def _fit_rows(model: Any, dataset: Any, out: Path, json: bool, **resumption: Any
     """Fit on the training rows, save, and print the evidence of the test rows."""
     model.set_params(schema=dataset.schema)
     start = time.perf_counter()
-    fitted = model.fit(dataset.train, valid=dataset.valid, **resumption)
+    fitted = model.fit(dataset.train, valid=dataset.valid, progress=True, **resumption)
     seconds, name = time.perf_counter() - start, type(model).__name__
     fitted.save(out)
     evidence = fitted.evidence(dataset.test)

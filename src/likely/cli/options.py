@@ -58,6 +58,7 @@ Command = TypeVar("Command", bound=Callable[..., None])
 
 COLUMN_KINDS = ("binary", "categorical", "ordinal", "count", "grid", "real")
 PARTS = ("train", "valid", "test")
+INTERRUPTED = 130  # the exit code of what Ctrl-C broke off, as shells have it: 128 and the signal's number
 
 
 def parse_kinds(texts: list[str]) -> dict[str, str]:

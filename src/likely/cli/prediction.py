@@ -34,7 +34,7 @@ def fit_target(model: Any, dataset: Any, target: str | None, out: Path, json: bo
         model.set_params(schema=dataset.schema)
     valid = {} if hasattr(model, "label_evidence") else {"valid": known_rows(dataset, "valid")}
     start = time.perf_counter()
-    fitted = model.fit(dataset.train, _named(dataset.labels["train"], target), **valid, **resumption)
+    fitted = model.fit(dataset.train, _named(dataset.labels["train"], target), progress=True, **valid, **resumption)
     seconds = time.perf_counter() - start
     fitted.save(out)
     test = known_rows(dataset, "test")

@@ -54,7 +54,7 @@ def fit_text(model: Any, data: str, out: Path, force: bool, json: bool) -> None:
     check_output(out, force)
     dataset = load_text_data(data, name)
     start = time.perf_counter()
-    fitted = model.fit(dataset.train, valid=dataset.valid)
+    fitted = model.fit(dataset.train, valid=dataset.valid, progress=True)
     seconds = time.perf_counter() - start
     fitted.save(out)
     figures = _figures(fitted, dataset.test)

@@ -30,6 +30,7 @@ from likely.contract.surprise import N_DRAWS, Surprise, surprise_of
 from likely.contract.table_estimator import TableEstimator
 from likely.runtime import float_dtype, generator
 from likely.schema import Schema
+from likely.training.progress import showing
 
 
 class Hooks:
@@ -71,7 +72,16 @@ class Model(DensityMixin, Hooks, TableEstimator):
         """Learned parameters from rows (n, d)."""
 
     # ------------------------------------------------------------- the contract
-    def fit(self, X: Any, y: Any = None, *, valid: Any = None, checkpoint: Any = None, resume: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        valid: Any = None,
+        checkpoint: Any = None,
+        resume: Any = None,
+        progress: bool | None = None,
+    ) -> Self:
         """Learn the distribution of the rows.
 
         Parameters
@@ -82,6 +92,7 @@ class Model(DensityMixin, Hooks, TableEstimator):
         valid : rows for early stopping, for models that use it.
         checkpoint : `likely.Checkpoint(path)`, or a path, to survive a crash, for models trained by gradient.
         resume : path of a checkpoint to go on from; the data and hyper-parameters must be the same.
+        progress : True shows a bar in a terminal and lines elsewhere, False nothing; None a bar in a terminal.
         """
         self._validate_params()
         self._check_resumable(checkpoint, resume)
@@ -91,7 +102,8 @@ class Model(DensityMixin, Hooks, TableEstimator):
         rows = self._to_learn(encoded, 0)
         others = None if valid is None else self._to_learn(self._read(valid), 1)
         self.history_: dict[str, list[float]] = {}
-        self.params_ = self._fit(rows, self._key("fit"), FitRun(others, checkpoint, resume, y))
+        with showing(progress):
+            self.params_ = self._fit(rows, self._key("fit"), FitRun(others, checkpoint, resume, y))
         return self
 
     def evidence(self, X: Any, *, budget: float | None = None) -> Evidence:

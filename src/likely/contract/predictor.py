@@ -28,6 +28,7 @@ from likely.contract.table_estimator import TableEstimator
 from likely.contract.target import Target, TargetKind, split_target
 from likely.runtime import float_dtype
 from likely.schema import Column
+from likely.training.progress import showing
 
 
 class PredictorHooks:
@@ -64,7 +65,16 @@ class Predictor(PredictorHooks, TableEstimator):
         """Refuse settings that contradict each other, before any work."""
 
     # ------------------------------------------------------------- the contract
-    def fit(self, X: Any, y: Any, *, valid: Any = None, checkpoint: Any = None, resume: Any = None) -> Any:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        valid: Any = None,
+        checkpoint: Any = None,
+        resume: Any = None,
+        progress: bool | None = None,
+    ) -> Any:
         """Learn the distribution of y given a row.
 
         Parameters
@@ -74,6 +84,7 @@ class Predictor(PredictorHooks, TableEstimator):
             X, or a list of names. NaN and None are missing, for predictors that can use rows without y.
         valid : (X, y) of further rows, for early stopping.
         checkpoint, resume : as in `likely.Model.fit`, for predictors trained by gradient.
+        progress : as in `likely.Model.fit`.
         """
         self._validate_params()
         self._check()
@@ -93,7 +104,8 @@ class Predictor(PredictorHooks, TableEstimator):
         self.history_: dict[str, list[float]] = {}
         pairs = None if valid is None else self._pairs(*_pair(valid), whose="`valid`")
         run = FitRun(pairs, checkpoint, resume, table=X, valid_table=valid)
-        self.params_ = self._fit(self._standard(encoded), self._in_units(targets), self._key("fit"), run)
+        with showing(progress):
+            self.params_ = self._fit(self._standard(encoded), self._in_units(targets), self._key("fit"), run)
         return self
 
     def predict(self, X: Any) -> Any:

@@ -24,6 +24,7 @@ from likely.contract.settings import Count, seed_of
 from likely.datasets import CONVENTION, Corpus, DataError, Encoded, Vocabulary, as_corpus
 from likely.datasets.text.vocabulary import UNKNOWN_ID
 from likely.storage.modules import describe_estimator, restore_estimator
+from likely.training.progress import showing
 
 _OWN_TOKENIZER = "own"  # What `tokenizer_` calls a function, which a file could not hold.
 
@@ -104,6 +105,7 @@ class SequenceModel(DensityMixin, SequenceHooks, Estimator):
         vocabulary: Vocabulary | None = None,
         checkpoint: Any = None,
         resume: Any = None,
+        progress: bool | None = None,
     ) -> Any:
         """Learn the distribution of sentences.
 
@@ -115,6 +117,7 @@ class SequenceModel(DensityMixin, SequenceHooks, Estimator):
         valid : text for early stopping, for models that use it.
         vocabulary : which tokens there are; without it those that occur `min_count` times in X.
         checkpoint, resume : for models trained by gradient, as in `Model.fit`.
+        progress : as in `Model.fit`.
         """
         self._validate_params()
         self._check_resumable(checkpoint, resume)
@@ -130,7 +133,8 @@ class SequenceModel(DensityMixin, SequenceHooks, Estimator):
         self.seed_ = seed_of(self.random_state)
         self.history_: dict[str, list[float]] = {}
         others = None if valid is None else self._numbered(valid)
-        self.params_ = self._fit(encoded, self._stream("fit"), FitRun(others, checkpoint, resume))
+        with showing(progress):
+            self.params_ = self._fit(encoded, self._stream("fit"), FitRun(others, checkpoint, resume))
         return self
 
     def evidence(self, X: Any) -> Evidence:

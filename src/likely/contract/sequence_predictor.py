@@ -30,6 +30,7 @@ from likely.schema import Measure
 from likely.storage.modules import describe_estimator, restore_estimator, restore_module, save_module
 from likely.training import train
 from likely.training.optimisers import Schedule
+from likely.training.progress import showing
 
 # What an evidence is a probability of. It is not that of text, log p(target) on its own, and refuses to be compared.
 CONDITIONAL_MEASURE = Measure("counting").conditional("target", "input")
@@ -72,7 +73,16 @@ class SequencePredictor(Trained):
         """A network before training."""
 
     # ------------------------------------------------------------------- the contract
-    def fit(self, X: Any, y: Any, *, valid: Any = None, checkpoint: Any = None, resume: Any = None) -> Any:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        valid: Any = None,
+        checkpoint: Any = None,
+        resume: Any = None,
+        progress: bool | None = None,
+    ) -> Any:
         """Learn the targets y from the inputs X.
 
         Parameters
@@ -80,6 +90,7 @@ class SequencePredictor(Trained):
         X, y : as many inputs as targets; see the class.
         valid : (X, y) of further pairs: the epoch with the least loss on them is kept.
         checkpoint, resume : where to save the run (a path or a `likely.Checkpoint`), and one to go on from.
+        progress : as in `likely.Model.fit`.
         """
         self._validate_params()
         if self.patience is not None and valid is None:
@@ -90,7 +101,8 @@ class SequencePredictor(Trained):
         pairs = self._pairs(X, y)
         others = None if valid is None else self._pairs(*_pair(valid))
         self.seed_ = seed_of(self.random_state)
-        result = self._train(pairs, others, checkpoint, resume)
+        with showing(progress):
+            result = self._train(pairs, others, checkpoint, resume)
         self.params_, self.history_ = result.module, result.history
         return self
 

@@ -4,6 +4,6 @@ The package is not called `compare` because `likely.compare` is the function.
 """
 
 from likely.leaderboard.board import Entry, Leaderboard
-from likely.leaderboard.comparison import compare
+from likely.leaderboard.comparison import Interrupted, compare
 
-__all__ = ["Entry", "Leaderboard", "compare"]
+__all__ = ["Entry", "Interrupted", "Leaderboard", "compare"]

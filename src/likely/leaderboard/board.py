@@ -144,6 +144,7 @@ class Leaderboard:
     random_state : the seed of the comparison, which the report's draws use as well.
     target : the column that was predicted; empty where whole rows were scored.
     score_name : what the entries' `score` is, "accuracy" or "r2".
+    unfinished : names of models that were to be measured when the comparison was broken off.
 
     Attributes
     ----------
@@ -167,12 +168,14 @@ class Leaderboard:
         *,
         target: str = "",
         score_name: str = "",
+        unfinished: Iterable[str] = (),
     ):
         given = list(entries)
         self.names = [entry.name for entry in given]
         self.dataset = dataset
         self.random_state = random_state
         self.target, self.score_name = target, score_name
+        self.unfinished = list(unfinished)
         self.measure = _common_measure(given, dataset)
         reasons = [_why_apart(entry, given, self.measure) for entry in given]
         fit = [entry for entry, reason in zip(given, reasons, strict=True) if not reason]
@@ -235,6 +238,7 @@ class Leaderboard:
             "level": LEVEL,
             **({"convention": CONVENTION} if self.is_text else {}),
             **({"target": self.target} if self.target else {}),
+            **({"unfinished": self.unfinished} if self.unfinished else {}),
             "entries": figures,
         }
 

@@ -1,4 +1,7 @@
-"""What a comparison shows while it works: a live table on the terminal, or nothing. It looks on and changes nothing."""
+"""What a comparison shows while it works: a live table on the terminal, lines in a pipe, or nothing.
+
+It looks on and changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from likely.leaderboard.board import Entry
 from likely.leaderboard.wording import evidence, seconds
+from likely.training.progress import LineReporter, is_terminal, use_reporter
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,6 +32,9 @@ class Watch:
 
     def done(self, entry: Entry) -> None:
         """A model is measured."""
+
+    def interrupted(self) -> None:
+        """The model at work was broken off; the report of those before it is still to come."""
 
     def start(self, total: int, label: str) -> None:
         """Training of `total` units begins."""
@@ -103,16 +110,64 @@ class LiveTable(Watch):
         return f"[dim]{seconds(time.perf_counter() - self.since)}[/]"
 
 
+class Lines(Watch):
+    """A line for each model that is measured, and one now and then while a long training goes on."""
+
+    def __init__(self, names: list[str], stream: TextIO):
+        self.names, self.stream = names, stream
+        self.current, self.since, self.training = "", time.perf_counter(), LineReporter(stream)
+
+    def stage(self, name: str, stage: str = "") -> None:
+        if name != self.current:
+            self.current, self.since = name, time.perf_counter()
+            self.training = LineReporter(self.stream, self._place(name))
+
+    def done(self, entry: Entry) -> None:
+        words = entry.failure or (entry.evidence.reason if entry.evidence is not None else "") or "no evidence"
+        if entry.kind != "unavailable":
+            words = f"log p {evidence(entry)}, scored in {seconds(entry.score_seconds)}"
+        spent = f"fitted in {seconds(entry.fit_seconds)}, " if entry.model is not None else ""
+        before = "" if self.current == entry.name else "kept from before: "  # no stage of it was begun now
+        self._say(f"{self._place(entry.name)}: {before}{spent}{words}")
+
+    def interrupted(self) -> None:
+        self._say(f"{self._place(self.current)}: interrupted")
+
+    def start(self, total: int, label: str) -> None:
+        self.training.start(total, "")
+
+    def update(self, done: int, metrics: Mapping[str, float]) -> None:
+        self.training.update(done, metrics)
+
+    def finish(self) -> None:
+        """Nothing is said: the model's own line follows."""
+
+    def close(self) -> None:
+        """The comparison is over."""
+        if self.current == "report":
+            self._say(f"report: drawn in {seconds(time.perf_counter() - self.since)}")
+
+    def _place(self, name: str) -> str:
+        return f"{self.names.index(name) + 1}/{len(self.names)} {name}" if name in self.names else name
+
+    def _say(self, text: str) -> None:
+        print(text, file=self.stream, flush=True)
+
+
 @contextmanager
 def open_watch(progress: bool | None, data: Dataset, names: list[str]) -> Iterator[Watch]:
     """A watch for the time of a comparison; training reports to it as well."""
-    from likely.training.progress import use_reporter
-
-    shown = sys.stderr is not None and sys.stderr.isatty() if progress is None else progress
-    if not shown:
+    terminal = is_terminal()
+    if not (terminal if progress is None else progress) or sys.stderr is None:
         watch = Watch()
         with use_reporter(watch):
             yield watch
+        return
+    if not terminal:
+        lines = Lines(names, sys.stderr)
+        with use_reporter(lines):
+            yield lines
+        lines.close()
         return
     from rich.console import Console
     from rich.live import Live

@@ -87,6 +87,19 @@ def count(value: int | None) -> str:
 
 def verdict(board: Leaderboard) -> str:
     """The result in a sentence or two."""
+    return _result(board) + broken_off(board)
+
+
+def broken_off(board: Leaderboard) -> str:
+    """What is missing of a comparison that was interrupted; empty where nothing is."""
+    if not board.unfinished:
+        return ""
+    n = len(board) + len(board.unfinished)
+    names = _and(board.unfinished if len(board.unfinished) <= 4 else [*board.unfinished[:3], "others"])
+    return f" Interrupted: {len(board)} of {n} models were finished; {names} {_are(board.unfinished)} missing."
+
+
+def _result(board: Leaderboard) -> str:
     best = board.best
     if best is None:
         return "No model could be ranked; the reasons are below."
@@ -96,7 +109,7 @@ def verdict(board: Leaderboard) -> str:
     tied = [entry.name for entry in board.ranked if entry.standing == "tied"]
     unknown = [entry.name for entry in board.ranked if entry.standing == "open"]
     if tied:
-        text += f" {_and(tied)} {'is' if len(tied) == 1 else 'are'} not separated from it by these rows."
+        text += f" {_and(tied)} {_are(tied)} not separated from it by these rows."
     if unknown:
         text += f" Bounds leave open whether {_and(unknown, 'or')} may in truth be better."
     return text
@@ -104,3 +117,7 @@ def verdict(board: Leaderboard) -> str:
 
 def _and(names: list[str], word: str = "and") -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
+def _are(names: list[str]) -> str:
+    return "is" if len(names) == 1 else "are"

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar in a terminal, nothing in a pipe, or whatever reporter the caller sets.
+"""Progress of long work: a bar in a terminal, lines in a pipe where they are asked for, or whatever reporter is set.
 
 Reporters look on; nothing they are told can change a result.
 """
@@ -6,10 +6,11 @@ Reporters look on; nothing they are told can change a result.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TextIO, runtime_checkable
 
 
 @runtime_checkable
@@ -24,6 +25,11 @@ class Progress(Protocol):
 
     def finish(self) -> None:
         """The work is over, or broke off."""
+
+
+# Between lines: the first comes after so many seconds, and each wait is longer than the last by half.
+FIRST_LINE_SECONDS = 5.0
+_LONGER = 1.5
 
 
 class Silent:
@@ -67,6 +73,42 @@ class Bar:
             self._progress.stop()
 
 
+class LineReporter:
+    """A line now and then, for a pipe, a log or a notebook; nothing of work that is done within seconds.
+
+    Parameters
+    ----------
+    stream : where lines go; None for standard error as it is then.
+    prefix : what lines begin with, in place of the work's own label.
+    """
+
+    def __init__(self, stream: TextIO | None = None, prefix: str = "") -> None:
+        self.stream, self.prefix, self.label, self.total = stream, prefix, "", 0
+        self.began = time.perf_counter()
+        self.wait = FIRST_LINE_SECONDS
+        self.due = self.began + self.wait
+
+    def start(self, total: int, label: str) -> None:
+        self.total, self.label = total, self.prefix or label
+        if not self.prefix:
+            self.began = time.perf_counter()
+            self.wait = FIRST_LINE_SECONDS
+            self.due = self.began + self.wait
+
+    def update(self, done: int, metrics: Mapping[str, float]) -> None:
+        now = time.perf_counter()
+        if now < self.due:
+            return
+        text = ", ".join(f"{name} {value:.4g}" for name, value in list(metrics.items())[:3])
+        share = f"{done / self.total:.0%} " if self.total else ""
+        line = f"{self.label}: {share}after {now - self.began:.0f} s{', ' if text else ''}{text}"
+        print(line, file=self.stream or sys.stderr, flush=True)
+        self.wait *= _LONGER
+        self.due = now + self.wait
+
+    def finish(self) -> None: ...
+
+
 _reporter: ContextVar[Progress | None] = ContextVar("likely_progress", default=None)
 
 
@@ -90,9 +132,28 @@ def use_reporter(reporter: Progress | None) -> Iterator[None]:
         _reporter.reset(token)
 
 
+@contextmanager
+def showing(progress: bool | None) -> Iterator[None]:
+    """Within the context, work is shown: True by a bar in a terminal and by lines elsewhere, False not at all, None as
+    it was.
+    """
+    if progress is not None and not isinstance(progress, bool):
+        raise TypeError(f"`progress` must be True, False or None, got {progress!r}.")
+    if progress is None:
+        yield
+        return
+    with use_reporter((Bar() if is_terminal() else LineReporter()) if progress else None):
+        yield
+
+
 def current_reporter() -> Progress:
     """The reporter in use: the one set, else a bar if standard error is a terminal, else silence."""
     chosen = _reporter.get()
     if chosen is not None:
         return chosen
-    return Bar() if sys.stderr is not None and sys.stderr.isatty() else Silent()
+    return Bar() if is_terminal() else Silent()
+
+
+def is_terminal() -> bool:
+    """Whether standard error is one."""
+    return sys.stderr is not None and sys.stderr.isatty()
