@@ -24,7 +24,8 @@ def use_compilation_cache() -> None:
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = os.environ.get("LIKELY_CACHE") or Path(home) / "likely"
     jax.config.update("jax_compilation_cache_dir", str(Path(folder) / "jax"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    # All of them: a table's first look needs some hundred programs, most of which take less than a tenth of a second.
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 def float_dtype() -> np.dtype:

@@ -48,6 +48,18 @@ def _totals(x: Array, observed: Array | None, weight: Array, columns: Columns) -
     return weight @ columns.statistics(x, observed), columns.spread(weight @ seen)
 
 
+# One program each: left to JAX as they are, they would be some ten small ones for every kind and size of column.
+@eqx.filter_jit
+def _natural(mean: Array, columns: Columns) -> Array:
+    return columns.natural(mean)
+
+
+@eqx.filter_jit
+def _sample(key: Array, eta: Array, shape: tuple[int, ...], columns: Columns) -> Array:
+    """Rows of a shape (..., D) of natural parameters."""
+    return columns.sample(key, jnp.broadcast_to(eta, shape))
+
+
 class Independent(Model):
     """Product of the columns' marginals.
 
@@ -82,14 +94,14 @@ class Independent(Model):
         columns = self.columns_
         total, weight = sum_blocks(partial(_totals, columns=columns), rows)
         mean = (total + self.pseudo_count * columns.ignorance) / (weight + self.pseudo_count)
-        return IndependentParams(columns.natural(jnp.asarray(mean, float_dtype())))
+        return IndependentParams(_natural(jnp.asarray(mean, float_dtype()), columns))
 
     def _evidence(self, rows, key):
         values = by_blocks(lambda x, observed: _log_prob(self.params_, x, observed, self.columns_), rows)
         return Evidence.exact(values, method="closed form")
 
     def _sample(self, key, n):
-        return self.columns_.sample(key, jnp.broadcast_to(self.params_.eta, (n, self.columns_.n_statistics)))
+        return _sample(key, self.params_.eta, (n, self.columns_.n_statistics), self.columns_)
 
     def _condition(self, rows, key):
         columns, eta = self.columns_, self.params_.eta
@@ -98,4 +110,4 @@ class Independent(Model):
         places = [place for place, kind in enumerate(columns.kinds) if kind == "count"]
         rates = [mean[:1, columns.column_of == place][0] for place in places]
         counts = Counts.of_mixture(places, np.ones((len(rows), 1)), np.stack(rates, axis=1)) if places else None
-        return ConditionalParts(mean, lambda k, n: columns.sample(k, jnp.broadcast_to(eta, (n, *shape))), counts=counts)
+        return ConditionalParts(mean, lambda k, n: _sample(k, eta, (n, *shape), columns), counts=counts)

@@ -193,7 +193,7 @@ def test_validation_keeps_the_best_epoch(digits):
     assert len(model.history_["valid"]) < 60
     assert int(np.argmin(model.history_["valid"])) == len(model.history_["valid"]) - 6
     # without validation rows patience has nothing to wait for
-    assert "valid" not in VAE(**SMALL | {"patience": 5}).fit(digits.train).history_
+    assert "valid" not in VAE(**SMALL | {"patience": 5, "held_out": 0.0}).fit(digits.train).history_
 
 
 def test_fit_resumes_to_the_same_bits(digits, tmp_path):

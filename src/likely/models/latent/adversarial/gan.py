@@ -21,9 +21,10 @@ from jaxtyping import Array, Bool, Float, Key
 
 from likely.columns import Columns
 from likely.contract.evidence import Evidence
+from likely.contract.first_look import epochs_for
 from likely.contract.model import FitRun, Model
 from likely.contract.settings import Count, Decay, NonNegative, Positive, Sizes, one_of
-from likely.contract.trained import Trained
+from likely.contract.trained import N_VISITS, Trained
 from likely.models.latent.variational.column_means import starting_point
 from likely.models.latent.variational.network import layer_sizes
 from likely.models.latent.variational.priors import StandardNormal
@@ -157,6 +158,7 @@ class GAN(Trained, Model):
     n_critic : updates of the critic for each of the generator; None takes 1, and 5 for "wasserstein".
     n_epochs, batch_size, learning_rate, schedule, averaging, memory_budget : see `likely.training.TrainingConfig`;
         the optimiser is Adam, and the critic's rate is the same, without schedule. `averaging` is of the generator.
+        `n_epochs` None is as many as see a million rows in all, from 10 to 200.
     schema : what the columns are; None reads it off the data.
     random_state : seed.
 
@@ -184,7 +186,7 @@ class GAN(Trained, Model):
     loss: Annotated[str, one_of(LOSSES)] = "non_saturating"
     penalty: NonNegative | None = None
     n_critic: Count | None = None
-    n_epochs: Count = 200
+    n_epochs: Count | None = None  # type: ignore[assignment]
     batch_size: Count = 100
     learning_rate: Positive = 1e-3
     averaging: Decay | None = 0.995
@@ -226,7 +228,7 @@ class GAN(Trained, Model):
                 learning_rate=rate,
             ),
             rows,
-            config=self._training(),
+            config=self._training(n_epochs=self.n_epochs or epochs_for(N_VISITS, len(rows))),
             key=train_key,
             state=Opponent.first(params.critic, rate),
             checkpoint=run.checkpoint,

@@ -209,7 +209,7 @@ class DeepLatentGaussian(Decoded):
         one Gaussian over all layers.
     activation, n_epochs, batch_size, learning_rate, schedule, warmup_steps, weight_decay, averaging, gradient_clip,
         memory_budget, n_samples, n_importance_train, n_importance_drawn, beta, beta_warmup, patience, validate_every,
-        n_importance, n_refine, warm_start, schema, random_state : as in `likely.VAE`.
+        held_out, n_importance, n_refine, warm_start, schema, random_state : as in `likely.VAE`.
 
     Examples
     --------

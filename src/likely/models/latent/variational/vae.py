@@ -40,7 +40,7 @@ class VAE(Decoded):
     prior : "normal", "mixture" of diagonal Gaussians, or "vamp", the mixture of q at learned pseudo-inputs.
     n_prior_components : members of such a mixture.
     n_epochs, batch_size, learning_rate, schedule, weight_decay, averaging, gradient_clip, memory_budget : see
-        `TrainingConfig`; the optimiser is Adam.
+        `TrainingConfig`; the optimiser is Adam. `n_epochs` None: as many as see a million rows in all, 10 to 200.
     warmup_steps : steps in which the learning rate rises to its value.
     n_samples : latents a row and step in the training bound.
     n_importance_train : latents a row and step inside the logarithm of the training bound; 1 is the evidence lower
@@ -49,7 +49,10 @@ class VAE(Decoded):
         few leave its expectation as it is, add noise, and take half the time.
     beta : weight of the KL divergence in the training bound; 1 is the evidence lower bound.
     beta_warmup : epochs in which that weight rises from 0.
-    patience, validate_every : early stopping, in epochs, when `fit` is given `valid` rows; the best epoch is kept.
+    patience, validate_every : early stopping, in epochs; the best epoch by rows for validation is kept. None waits for
+        all epochs where `fit` is given `valid` rows, and for a fifth of them where it holds out its own.
+    held_out : share of the rows that `fit` holds out where it is given no `valid`, at least 50; 0 for none.
+        `history_["held_out"]` is their number.
     n_importance : samples a row behind an evidence (which rises with it towards the exact one) and a `condition`.
     n_refine : gradient steps that fit q(z | x) of each row that has unobserved cells, from the encoder's answer on.
     warm_start : a further `fit` goes on from what was learned, as with other `beta` or more `n_importance_train`; for

@@ -24,7 +24,7 @@ from likely.contract.evidence import Evidence
 from likely.contract.mixing import Mixing
 from likely.contract.model import FitRun, Model
 from likely.contract.settings import Count, NonNegative, Positive, Whole
-from likely.contract.trained import EarlyStopped, GradientTrained
+from likely.contract.trained import GradientTrained, HeldOut
 from likely.models.latent.variational.column_means import starting_point
 from likely.models.latent.variational.importance import codes, decoded, draw, draw_new, weigh_rows
 from likely.models.latent.variational.network import VAEParams, centred_module, layer_sizes
@@ -36,12 +36,11 @@ from likely.training import train
 from likely.training.optimisers import Schedule
 
 
-class Variational(EarlyStopped, GradientTrained, Model):
+class Variational(HeldOut, GradientTrained, Model):
     """Trained by gradient on a bound; hyper-parameters as `likely.VAE` describes them."""
 
     _: KW_ONLY
     activation: Activation = "gelu"
-    n_epochs: Count = 200
     learning_rate: Positive = 3e-3
     schedule: Schedule = "cosine"
     weight_decay: NonNegative = 0.1
@@ -70,15 +69,17 @@ class Variational(EarlyStopped, GradientTrained, Model):
         key: jax.Array,
         run: FitRun,
         n_warmup_epochs: float,
+        may_hold_out: np.ndarray | None = None,
     ) -> Any:
         """The trained module. `objective` has warm-up steps, and `validate` is the loss of validation rows."""
+        given = run
+        rows, run = self._divided(rows, key, given, may_hold_out)
         n_warmup = math.ceil(n_warmup_epochs * math.ceil(len(rows) / self.batch_size))
-        patience = None if run.valid is None else self.patience
         result = train(
             module,
             partial(objective, warmup_steps=n_warmup),
             rows,
-            config=self._training(patience=patience),
+            config=self._training(**self._stopping(given, run, len(rows))),
             key=key,
             state=jnp.array(0, jnp.int32) if n_warmup else None,
             validate=None if run.valid is None else validate,
@@ -86,7 +87,7 @@ class Variational(EarlyStopped, GradientTrained, Model):
             checkpoint=run.checkpoint,
             resume=run.resume,
         )
-        self.history_ = result.history
+        self.history_ = self._with_held_out(result.history, given, run)
         return result.module
 
     def _sizes(self, name: str) -> tuple[int, ...]:

@@ -70,8 +70,8 @@ class DiscreteVAE(Variational):
     n_samples : latents a row and step.
     hidden, activation : of the encoder; the decoder has the layers in reverse. () makes both linear.
     n_epochs, batch_size, learning_rate, schedule, warmup_steps, weight_decay, averaging, gradient_clip, memory_budget :
-        see `TrainingConfig`; the optimiser is Adam.
-    patience, validate_every : early stopping, in epochs, when `fit` is given `valid` rows; the best epoch is kept.
+        see `TrainingConfig`; the optimiser is Adam, and `n_epochs` None as in `likely.VAE`.
+    patience, validate_every, held_out : early stopping, as in `likely.VAE`.
     n_importance : samples a row behind a `condition`, and an evidence that is not exact.
     schema : what the columns are; None reads it off the data.
     random_state : seed.
@@ -118,16 +118,16 @@ class DiscreteVAE(Variational):
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> DiscreteAutoencoder:
         self._check_sizes()
         self._warn_of_many(self.n_components, "n_components")
-        n_steps = self.n_epochs * math.ceil(len(rows) / self.batch_size)
-        estimator = self._estimator(n_steps)
         self.reads_holes_ = bool(np.isnan(rows).any())
         init_key, state_key, train_key = jax.random.split(key, 3)
-        module = self._first_module(rows, init_key)
+        module, given = self._first_module(rows, init_key), run
+        rows, run = self._divided(rows, train_key, given)
+        estimator = self._estimator(self._epochs(len(rows)) * math.ceil(len(rows) / self.batch_size))
         result = train(
             module,
             partial(negative_discrete_elbo, estimator=estimator, n_samples=self.n_samples),
             rows,
-            config=self._training(patience=None if run.valid is None else self.patience),
+            config=self._training(**self._stopping(given, run, len(rows))),
             key=train_key,
             state=estimator.start(state_key, len(module.offset), float_dtype()),
             validate=None if run.valid is None else discrete_elbo_loss,
@@ -135,7 +135,7 @@ class DiscreteVAE(Variational):
             checkpoint=run.checkpoint,
             resume=run.resume,
         )
-        self.history_ = result.history
+        self.history_ = self._with_held_out(result.history, given, run)
         return result.module
 
     def _first_module(self, rows: np.ndarray, key: jax.Array) -> DiscreteAutoencoder:

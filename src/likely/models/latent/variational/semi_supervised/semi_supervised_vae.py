@@ -55,7 +55,7 @@ class SemiSupervisedVAE(Variational):
     label_warmup : epochs in which labelled rows alone teach q(y | x); in as many more the say of the others rises. Too
         few, and rows without labels form classes of their own.
     hidden, activation, n_epochs, batch_size, learning_rate, schedule, warmup_steps, weight_decay, averaging,
-        gradient_clip, memory_budget, patience, validate_every, n_importance, n_refine, schema, random_state :
+        gradient_clip, memory_budget, patience, validate_every, held_out, n_importance, n_refine, schema, random_state :
         as in `likely.VAE`.
 
     Attributes
@@ -154,7 +154,9 @@ class SemiSupervisedVAE(Variational):
         valid = None if run.valid is None else _with_labels(run.valid, np.full(len(run.valid), UNKNOWN))
         run = FitRun(valid, run.checkpoint, run.resume)
         validate = partial(labelled_loss, has_holes=has_holes)
-        return self._train(module, objective, validate, _with_labels(rows, codes), train_key, run, self.label_warmup)
+        # Labels are few, and none is held out: a row without one looks as those of `valid` do.
+        rows, unlabelled = _with_labels(rows, codes), codes == UNKNOWN
+        return self._train(module, objective, validate, rows, train_key, run, self.label_warmup, unlabelled)
 
     def _evidence(self, rows, key):
         values, replicates = by_blocks(lambda x, observed: self._weigh(key, x, observed)[:2], rows)
