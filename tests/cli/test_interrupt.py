@@ -26,17 +26,12 @@ def table(tmp_path):
 def test_interrupted_compare(table, tmp_path):
     page = tmp_path / "r.html"
     words = ["compare", str(table), "--models", "independent,deeplatentgaussian,vae", "--report", str(page)]
-    command = subprocess.Popen(
-        [sys.executable, "-c", COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        assert command.stderr is not None
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", COMMAND, *words], **options) as command:
         first = command.stderr.readline()
-        assert first.startswith("1/3 Independent: fitted in ")
         command.send_signal(signal.SIGINT)
-        out, err = command.communicate(timeout=120)
-    finally:
-        command.kill()
+        out, err = command.communicate(timeout=300)
+    assert first.startswith("1/3 Independent: fitted in "), err
     assert command.returncode == 130, err
     assert "Interrupted: 1 of 3 models were finished" in " ".join(out.split())
     assert "interrupted; 1 of 3 models are finished. The same command goes on" in err

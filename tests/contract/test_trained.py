@@ -46,7 +46,7 @@ def test_nothing_is_held_out(model, rows, run):
 
 def test_only_rows_that_may_be_held_out_are():
     among = np.arange(1000) % 4 == 0
-    rows, run = small("VAE")._divided(ROWS, KEY, FitRun(), among)
+    _, run = small("VAE")._divided(ROWS, KEY, FitRun(), among)
     assert len(run.valid) == 100
     assert set(run.valid[:, 0].tolist()) <= set(ROWS[among, 0].tolist())
     assert len(small("VAE")._divided(ROWS, KEY, FitRun(), np.arange(1000) < 150)[0]) == 1000  # too few of them

@@ -25,14 +25,18 @@ class Commands(TyperGroup):
             with warnings.catch_warnings():
                 warnings.showwarning = _show_warning
                 code = super().main(*args, **extra)
-        except typer.Abort:  # What typer makes of Ctrl-C, where a command has nothing of its own to say on it.
-            typer.echo("likely: interrupted.", err=True)
-            sys.exit(INTERRUPTED)
         except Exception as error:
             if os.environ.get("LIKELY_DEBUG"):
                 raise
             sys.exit(fail(error))
         sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # of a command that has nothing of its own to say on it
+            typer.echo("likely: interrupted.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
 
 
 def fail(error: Exception) -> int:

@@ -113,6 +113,7 @@ def _measure(
     try:
         for name, model in models.items():
             entries.append(measured(name, model, data, test, watch, how, kept))
+            watch.done(entries[-1])  # after it is on the list: what is said to be done is in the report
     except KeyboardInterrupt:
         watch.interrupted()
     return entries, list(models)[len(entries) :]
