@@ -22,7 +22,7 @@ def most_dependent_pairs(rows: np.ndarray, schema: Schema, n: int) -> list[tuple
     >>> most_dependent_pairs(x, Schema.real(3), 1)
     [(0, 2)]
     """
-    codes = [_bins(rows[:, place], kind) for place, kind in enumerate(schema.kinds)]
+    codes = [binned(rows[:, place], kind) for place, kind in enumerate(schema.kinds)]
     entropies = np.array([entropy(np.bincount(code[code >= 0])) for code in codes])
     looked_at = sorted(np.argsort(-entropies, kind="stable")[:MAX_COLUMNS].tolist())
     pairs = [(mutual_information(codes[i], codes[j]), i, j) for i, j in combinations(looked_at, 2)]
@@ -50,7 +50,7 @@ def mutual_information(a: np.ndarray, b: np.ndarray) -> float:
     return float(h_a + h_b - h_joint)
 
 
-def _bins(cells: np.ndarray, kind: str) -> np.ndarray:
+def binned(cells: np.ndarray, kind: str) -> np.ndarray:
     """Codes of a column, -1 where unobserved."""
     if kind in ("binary", "categorical"):
         return np.where(np.isnan(cells), -1, cells).astype(int)

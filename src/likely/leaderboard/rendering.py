@@ -12,6 +12,7 @@ from likely.leaderboard.wording import (
     LEGEND,
     SCORES,
     STANDINGS,
+    apart_by_reason,
     count,
     digits_for,
     evidence,
@@ -106,7 +107,7 @@ def _those_apart(board: Leaderboard, digits: int) -> list[Any]:
 
     if not board.apart:
         return []
-    lines = [Padding(_apart_line(entry, digits), (0, 0, 0, 2)) for entry in board.apart]
+    lines = [Padding(_apart_line(entries, why, digits), (0, 0, 0, 2)) for why, entries in apart_by_reason(board)]
     return [Text("Apart, because unlike things cannot be ranked:", style="bold"), *lines, Text("")]
 
 
@@ -122,13 +123,16 @@ def _fitting(rows: list[tuple[str, ...]], names: tuple[str, ...], width: int) ->
     return shown
 
 
-def _apart_line(entry: Entry, digits: int) -> Any:
+def _apart_line(entries: list[Entry], why: str, digits: int) -> Any:
+    """Models that stand apart for one reason, and that."""
     from rich.text import Text
 
-    line = Text(entry.name, style="bold")
-    if entry.kind != "unavailable":
-        line.append(f"  {evidence(entry, digits)}", style="not bold")
-    return line.append(f": {entry.apart}", style="not bold dim")
+    line = Text()
+    for place, entry in enumerate(entries):
+        line.append(", " if place else "").append(entry.name, style="bold")
+        if entry.kind != "unavailable":
+            line.append(f"  {evidence(entry, digits)}")
+    return line.append(f": {why}", style="dim")
 
 
 def as_text(board: Leaderboard) -> str:
@@ -146,7 +150,8 @@ def as_html(board: Leaderboard) -> str:
     digits = min(2, digits_for(board))
     ranked = table(headings(board), (cells(entry, board, digits) for entry in board.ranked))
     apart = "".join(
-        f"<li><b>{escape(e.name)}</b> {escape(evidence(e, digits))}: {escape(e.apart)}</li>" for e in board.apart
+        f"<li>{', '.join(f'<b>{escape(e.name)}</b> {escape(evidence(e, digits))}' for e in group)}: {escape(why)}</li>"
+        for why, group in apart_by_reason(board)
     )
     legend = "<br>".join(escape(line) for line in LEGEND)
     apart = f"<p>Apart:</p><ul>{apart}</ul>" if apart else ""

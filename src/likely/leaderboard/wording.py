@@ -95,7 +95,7 @@ def broken_off(board: Leaderboard) -> str:
     if not board.unfinished:
         return ""
     n = len(board) + len(board.unfinished)
-    names = _and(board.unfinished if len(board.unfinished) <= 4 else [*board.unfinished[:3], "others"])
+    names = listed(board.unfinished if len(board.unfinished) <= 4 else [*board.unfinished[:3], "others"])
     return f" Interrupted: {len(board)} of {n} models were finished; {names} {_are(board.unfinished)} missing."
 
 
@@ -109,14 +109,23 @@ def _result(board: Leaderboard) -> str:
     tied = [entry.name for entry in board.ranked if entry.standing == "tied"]
     unknown = [entry.name for entry in board.ranked if entry.standing == "open"]
     if tied:
-        text += f" {_and(tied)} {_are(tied)} not separated from it by these rows."
+        text += f" {listed(tied)} {_are(tied)} not separated from it by these rows."
     if unknown:
-        text += f" Bounds leave open whether {_and(unknown, 'or')} may in truth be better."
+        text += f" Bounds leave open whether {listed(unknown, 'or')} may in truth be better."
     return text
 
 
-def _and(names: list[str], word: str = "and") -> str:
+def listed(names: list[str], word: str = "and") -> str:
+    """Names with commas and a word between: "a, b and c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
+def apart_by_reason(board: Leaderboard) -> list[tuple[str, list[Entry]]]:
+    """The entries that stand apart, those with one reason together, in the order of the first of each."""
+    groups: dict[str, list[Entry]] = {}
+    for entry in board.apart:
+        groups.setdefault(entry.apart, []).append(entry)
+    return list(groups.items())
 
 
 def _are(names: list[str]) -> str:

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from html import escape
+from typing import Any, NamedTuple
 
-# Okabe and Ito's colours, which people with any colour vision can tell apart; yellow, too pale on white, left out.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7b61c4")
-_AT_NIGHT = ("#4aa3df", "#ff7f3f", "#2cc79c", "#e29bc4", "#f0b53a", "#7cc8f2", "#c4a35a", "#a893ea")
+# Okabe and Ito's colours, which people with any colour vision can tell apart, without yellow, which is too pale on
+# white; then six more, each chosen far from all before it in OKLab. Lines of the second half are dashed besides.
+COLOURS = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31"),
+    *("#7b61c4", "#6b013f", "#014722", "#2207a3", "#e000f0", "#3fc21a", "#c00366"),
+)
+AT_NIGHT = (
+    *("#4aa3df", "#ff7f3f", "#2cc79c", "#e29bc4", "#f0b53a", "#7cc8f2", "#c4a35a"),
+    *("#a893ea", "#db0080", "#83ff09", "#ab19f8", "#4c8e01", "#ff4ef7", "#fbe0dc"),
+)
 
 # What charts are drawn with, and the style sheet's names that take their place: so one drawing serves light and dark.
 INK, MUTED, GRID = "#010203", "#040506", "#070809"
@@ -16,6 +24,11 @@ NAMES = {INK: "--ink", MUTED: "--muted", GRID: "--line"} | {c: f"--c{i}" for i, 
 def colour(place: int) -> str:
     """The colour of a model, by its place in the line-up."""
     return COLOURS[place % len(COLOURS)]
+
+
+def dashes(colour: str) -> Any:
+    """The line style, as matplotlib knows it, that goes with a model's colour."""
+    return "-" if colour not in COLOURS or COLOURS.index(colour) < len(COLOURS) // 2 else (0, (3.5, 1.2))
 
 
 def name_for_css(colour: str) -> str:
@@ -29,7 +42,7 @@ _NIGHT = "--paper:#12161b;--card:#1a2028;--ink:#e8edf2;--muted:#9aa7b4;--line:#3
 STYLE = f"""
 :root{{color-scheme:light dark;{_LIGHT}{"".join(f"--c{i}:{c};" for i, c in enumerate(COLOURS))}
 --font:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}}
-@media (prefers-color-scheme:dark){{:root{{{_NIGHT}{"".join(f"--c{i}:{c};" for i, c in enumerate(_AT_NIGHT))}}}}}
+@media (prefers-color-scheme:dark){{:root{{{_NIGHT}{"".join(f"--c{i}:{c};" for i, c in enumerate(AT_NIGHT))}}}}}
 *{{box-sizing:border-box}}
 body{{margin:0;background:var(--paper);color:var(--ink);font:16px/1.55 var(--font)}}
 main{{max-width:1160px;margin:0 auto;padding:48px 28px 80px}}
@@ -67,10 +80,24 @@ border-radius:4px}}
 .strips .label small{{display:block;font-weight:400;color:var(--muted)}}
 .dash{{color:var(--muted);cursor:help;border-bottom:1px dotted var(--muted)}}
 .scroll{{overflow-x:auto}}
+table.narrow{{width:auto;min-width:50%}}
+table.narrow td{{padding:5px 14px 5px 8px;vertical-align:top}}
+td.why{{border-left:3px solid var(--line);padding-left:14px}}
+ul.facts{{margin:8px 0 14px;padding-left:22px}}
+summary{{cursor:pointer;color:var(--muted)}}
+.key span{{display:inline-block;margin-right:18px}}
 footer{{margin-top:64px;padding-top:16px;border-top:1px solid var(--line);font-size:13px;color:var(--muted)}}
 @media print{{main{{max-width:none}}.chart,figure,tr{{break-inside:avoid}}}}
 @media (max-width:640px){{.strips{{grid-template-columns:1fr}}main{{padding:28px 16px}}}}
 """
+
+
+class Material(NamedTuple):
+    """What a report shows besides figures: sections before the evidence and after it, and remarks for the headline."""
+
+    before: str = ""
+    after: str = ""
+    remarks: tuple[str, ...] = ()
 
 
 def page(title: str, body: str) -> str:
@@ -85,6 +112,17 @@ def page(title: str, body: str) -> str:
 def section(title: str, text: str, content: str) -> str:
     """A heading, a sentence on what is to be seen, and that; nothing where there is nothing to see."""
     return f"<section><h2>{escape(title)}</h2><p class='note'>{escape(text)}</p>{content}</section>" if content else ""
+
+
+def small_table(head: str, rows: str) -> str:
+    """A table as wide as what is in it, from HTML of its headings and of its rows; nothing where there are no rows."""
+    table = f"<table class='narrow'><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f"<div class='scroll'>{table}</div>" if rows else ""
+
+
+def short(text: str, length: int) -> str:
+    """A text, cut to so many characters."""
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def chart(svg: str) -> str:

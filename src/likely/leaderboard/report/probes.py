@@ -21,6 +21,9 @@ NOISE_DEVIATIONS = 0.5  # of the noise on real cells, in the column's own standa
 SHARE_HIDDEN = 0.2  # of a table's cells, to be filled in
 
 
+DISCRETE = ("binary", "categorical", "ordinal")  # kinds whose cells are codes
+
+
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """Rows that a model made of what it was given, or the reason why there are none."""
@@ -111,7 +114,7 @@ def corrupt(rows: np.ndarray, schema: Schema, scale: np.ndarray, seed: int) -> n
         cells = out[:, place]
         if column.kind == "binary":
             out[:, place] = np.where(hit[:, place], 1 - cells, cells)
-        elif column.kind == "categorical":
+        elif column.kind in DISCRETE:
             out[:, place] = np.where(hit[:, place], rng.randint(column.n_categories, size=len(out)), cells)
         else:
             noisy = cells + noise[:, place]
@@ -139,7 +142,7 @@ def random_cells(rows: np.ndarray, seed: int) -> np.ndarray:
 
 def scores(truth: np.ndarray, guess: np.ndarray, cells: np.ndarray, schema: Schema, scale: np.ndarray) -> Scores:
     """Accuracy and error over the marked cells that are known; discrete guesses are rounded to the nearest code."""
-    discrete = np.array([kind in ("binary", "categorical") for kind in schema.kinds])
+    discrete = np.array([kind in DISCRETE for kind in schema.kinds])
     use = cells & ~np.isnan(truth)
     right = use & (np.rint(guess) == truth)
     n_discrete = use[:, discrete].sum()
@@ -159,6 +162,44 @@ def column_scores(truth: np.ndarray, guess: np.ndarray, cells: np.ndarray, schem
     return out
 
 
+@dataclass(frozen=True)
+class Gain:
+    """How much less wrong a guess is than a simpler one, on average over cells of a kind.
+
+    of : "numeric", by squared error in standard deviations, or "discrete", by the share that is right.
+    """
+
+    of: str
+    mean: float
+    stderr: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether it is better by more than two standard errors."""
+        return self.mean > 2 * self.stderr
+
+
+def gains(
+    truth: np.ndarray, guess: np.ndarray, simple: np.ndarray, cells: np.ndarray, schema: Schema, scale: np.ndarray
+) -> list[Gain]:
+    """Of a guess over a simpler one, paired over the marked cells; of the kinds of cells that there are."""
+    discrete = np.array([kind in DISCRETE for kind in schema.kinds])
+    use = cells & ~np.isnan(truth)
+    right = (np.rint(guess) == truth).astype(float) - (np.rint(simple) == truth)
+    nearer = ((simple - truth) / scale) ** 2 - ((guess - truth) / scale) ** 2
+    out = []
+    for of, value, places in (("numeric", nearer, ~discrete), ("discrete", right, discrete)):
+        chosen = use & places
+        n = int(chosen.sum())
+        if not n:
+            continue
+        mean = float(value[chosen].sum() / n)
+        # Cells of a row depend on each other: the error is that of sums over rows.
+        by_row = np.where(chosen, value - mean, 0.0).sum(axis=1)
+        out.append(Gain(of, mean, float(np.sqrt(np.sum(by_row**2)) / n)))
+    return out
+
+
 def scales(rows: np.ndarray) -> np.ndarray:
     """(n_columns,) standard deviation of each column, 1 where it does not vary."""
     with np.errstate(invalid="ignore"):
@@ -170,7 +211,7 @@ def base_line(train: np.ndarray, schema: Schema) -> np.ndarray:
     """(n_columns,) what one would fill in knowing no model: the mean, or the most frequent code."""
     out = np.nanmean(train, axis=0)
     for place, kind in enumerate(schema.kinds):
-        if kind in ("binary", "categorical"):
+        if kind in DISCRETE:
             cells = train[:, place]
             out[place] = np.bincount(cells[~np.isnan(cells)].astype(int)).argmax()
     return out

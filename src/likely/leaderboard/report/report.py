@@ -1,23 +1,27 @@
 """The report: one HTML file with everything in it, no scripts and nothing from a network.
 
-The table, the evidence with its intervals, how it is spread over rows, learning curves; then for pictures samples,
-reconstructions and imputations, for tables marginals, pairs of columns and imputation errors.
+The table; for tables how columns were read and what depends on what; the evidence with its intervals and how it is
+spread over rows; then for pictures samples, reconstructions and imputations, for tables odd rows, synthetic rows,
+marginals, pairs of columns and imputation errors; learning curves, and how all of it was measured.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 from likely.datasets import CONVENTION
 from likely.leaderboard.board import Entry, Leaderboard
 from likely.leaderboard.report import charts
-from likely.leaderboard.report.page import badge, chart, colour, dot, name_for_css, page, section
+from likely.leaderboard.report.page import Material, badge, chart, colour, dot, name_for_css, page, section
 from likely.leaderboard.wording import (
     LEGEND,
     SCORES,
     SIGNS,
+    apart_by_reason,
     count,
     evidence,
     figure,
@@ -44,25 +48,28 @@ def write_report(board: Leaderboard, path: str | os.PathLike[str]) -> None:
 def report(board: Leaderboard) -> str:
     """The report's HTML."""
     colours = {name: colour(place) for place, name in enumerate(board.names)}
+    material = _material(board, colours)
     body = (
-        _head(board)
+        _head(board, material.remarks)
         + _leaderboard(board, colours)
+        + material.before
         + _evidence(board, colours)
         + _spread(board, colours)
+        + material.after
         + _learning(board, colours)
-        + _material(board, colours)
         + _measured(board)
         + _foot(board)
     )
     return page(f"{board.name}: likely compare", body)
 
 
-def _head(board: Leaderboard) -> str:
+def _head(board: Leaderboard, remarks: Sequence[str]) -> str:
     best = 0 if board.best is None else board.names.index(board.best.name)
     edge = name_for_css(colour(best))
+    said = " ".join([verdict(board), *remarks])
     return (
         f"<header><h1>{escape(_question(board))}</h1><p class='sub'>{escape(_about(board))}</p>"
-        f"<p class='verdict' style='border-color:{edge}'>{escape(verdict(board))}</p></header>"
+        f"<p class='verdict' style='border-color:{edge}'>{escape(said)}</p></header>"
     )
 
 
@@ -102,7 +109,7 @@ def _leaderboard(board: Leaderboard, colours: dict[str, str]) -> str:
         "<th class='n'>score</th><th class='n'>parameters</th></tr>"
     )
     rows = "".join(_ranked_row(entry, board, colours[entry.name]) for entry in board.ranked)
-    rows += "".join(_apart_row(entry, colours[entry.name]) for entry in board.apart)
+    rows += "".join(_apart_rows(why, entries, colours) for why, entries in apart_by_reason(board))
     legend = "<br>".join(escape(line.replace("   ", " · ")) for line in LEGEND[:2])  # Badges say what the third says.
     table = f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
     return f"<section><h2>Leaderboard</h2><div class='scroll'>{table}</div><p class='note'>{legend}</p></section>"
@@ -124,12 +131,15 @@ def _ranked_row(entry: Entry, board: Leaderboard, own: str) -> str:
     )
 
 
-def _apart_row(entry: Entry, own: str) -> str:
-    return (
-        f"<tr class='apart'><td class='n'>–</td><td class='w'>{dot(own)}{escape(entry.name)}{badge('apart')}</td>"
-        f"<td class='w'>{escape(evidence(entry))}</td><td colspan='4'>{escape(entry.apart)}</td>"
-        f"<td class='n'>{seconds(entry.fit_seconds)}</td><td class='n'>{seconds(entry.score_seconds)}</td>"
-        f"<td class='n'>{count(entry.n_parameters)}</td></tr>"
+def _apart_rows(why: str, entries: list[Entry], colours: dict[str, str]) -> str:
+    """Models that stand apart for one reason, which is said once."""
+    reason = f"<td class='why' colspan='4' rowspan='{len(entries)}'>{escape(why)}</td>"
+    return "".join(
+        f"<tr class='apart'><td class='n'>–</td><td class='w'>{dot(colours[e.name])}{escape(e.name)}{badge('apart')}"
+        f"</td><td class='w'>{escape(evidence(e))}</td>{'' if place else reason}"
+        f"<td class='n'>{seconds(e.fit_seconds)}</td><td class='n'>{seconds(e.score_seconds)}</td>"
+        f"<td class='n'>{count(e.n_parameters)}</td></tr>"
+        for place, e in enumerate(entries)
     )
 
 
@@ -185,17 +195,17 @@ def _learning(board: Leaderboard, colours: dict[str, str]) -> str:
     )
 
 
-def _material(board: Leaderboard, colours: dict[str, str]) -> str:
+def _material(board: Leaderboard, colours: dict[str, str]) -> Material:
     if board.dataset is None or board.target:  # predictors draw no rows
-        return ""
+        return Material()
     if board.is_text:
         from likely.leaderboard.text_contest import text_sections
 
-        return text_sections(board)
+        return Material(after=text_sections(board))
     if board.dataset.schema.image_shape:
         from likely.leaderboard.report.picture_sections import picture_sections
 
-        return picture_sections(board, colours)
+        return Material(after=picture_sections(board, colours))
     from likely.leaderboard.report.table_sections import table_sections
 
     return table_sections(board, colours)
@@ -208,7 +218,7 @@ def _measured(board: Leaderboard) -> str:
         for e in board.entries
         if e.evidence is not None
     )
-    head = "<tr><th>model</th><th>evidence</th><th>by</th><th>settings</th></tr>"
+    head = "<tr><th>model</th><th>evidence</th><th>by</th><th>settings that differ from the defaults</th></tr>"
     return section(
         "How it was measured",
         "Every model saw the same training rows and was scored on the same test rows.",
@@ -217,10 +227,14 @@ def _measured(board: Leaderboard) -> str:
 
 
 def _settings(entry: Entry) -> str:
+    """The settings that are not the defaults; of a model inside another its name says enough."""
     if entry.model is None:
         return ""
-    parameters = {k: v for k, v in entry.model.get_params(deep=False).items() if k != "schema" and v is not None}
-    return ", ".join(f"{key}={value!r}" for key, value in parameters.items())
+    defaults = {name: p.default for name, p in inspect.signature(type(entry.model)).parameters.items()}
+    given = {k: v for k, v in entry.model.get_params(deep=False).items() if k not in ("schema", "random_state")}
+    changed = {k: v for k, v in given.items() if repr(v) != repr(defaults.get(k))}
+    shown = {k: type(v).__name__ if hasattr(v, "get_params") else repr(v) for k, v in changed.items()}
+    return ", ".join(f"{key}={value}" for key, value in shown.items()) or "defaults"
 
 
 def _foot(board: Leaderboard) -> str:

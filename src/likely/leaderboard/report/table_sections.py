@@ -1,4 +1,4 @@
-"""The report's sections for tables: marginals, pairs of columns, and the error of filling in hidden cells."""
+"""The report's sections for tables, in their order; and of these marginals and pairs of columns."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from likely.information.dependence import most_dependent_pairs
-from likely.leaderboard.board import Leaderboard
+from likely.leaderboard.board import Entry, Leaderboard
 from likely.leaderboard.report import probes
 from likely.leaderboard.report.charts import drawing
-from likely.leaderboard.report.page import GRID, INK, MUTED, chart, dash, dot, section
+from likely.leaderboard.report.columns_section import columns_section
+from likely.leaderboard.report.dependence_section import dependence_section
+from likely.leaderboard.report.imputation_section import imputation_section
+from likely.leaderboard.report.page import MUTED, Material, chart, dashes, dot, section, short
+from likely.leaderboard.report.row_sections import odd_rows_section, synthetic_section
 from likely.schema import Column, Schema
 
 if TYPE_CHECKING:
@@ -21,25 +25,42 @@ if TYPE_CHECKING:
 # How much is drawn.
 N_ROWS = 1000  # of the data
 N_SAMPLES = 2000  # from each model
+N_MODELS = 5  # whose samples are shown, the best: more would hide each other
 N_POINTS = 300  # in a scatter plot, where more would hide each other
-N_HIDDEN_ROWS = 500  # test rows in which cells are hidden
 MAX_MARGINALS = 24  # six lines of four
 MAX_CATEGORIES = 8  # of a column, the most frequent ones
 N_PAIRS = 3  # of columns
+MOST_TRAIN = 20_000  # training rows that are looked at
 
 
-def table_sections(board: Leaderboard, colours: dict[str, str]) -> str:
+def table_sections(board: Leaderboard, colours: dict[str, str]) -> Material:
     """All sections that show a table's columns."""
     dataset = board.dataset
     assert dataset is not None
-    data = probes.encoded(dataset, "test", N_ROWS, board.random_state)
-    drawn = {e.name: probes.samples(e, N_SAMPLES, board.random_state) for e in board.entries if e.model is not None}
-    samples = {name: outcome.rows for name, outcome in drawn.items() if outcome.rows is not None}
-    return (
-        _marginals(data, samples, dataset.schema, colours)
-        + _pairs(data, samples, dataset.schema, colours)
-        + _imputation(board, colours)
-    )
+    schema, seed = dataset.schema, board.random_state
+    data = probes.encoded(dataset, "test", N_ROWS, seed)
+    train = probes.encoded(dataset, "train", MOST_TRAIN, seed)
+    samples = _drawn(board)
+    best = next((entry.name for entry in board.ranked if entry.name in samples), None)
+    depends = "" if best is None else dependence_section(samples[best], train, schema, best)
+    synthetic = "" if best is None else synthetic_section(board, schema.decode(samples[best]), best)
+    imputed, remarks = imputation_section(board, train, colours)
+    rows = odd_rows_section(board) + synthetic
+    shown = _marginals(data, samples, schema, colours) + _pairs(data, samples, schema, colours)
+    return Material(columns_section(schema, train) + depends, rows + imputed + shown, remarks)
+
+
+def _drawn(board: Leaderboard) -> dict[str, np.ndarray]:
+    """Samples of the best models that draw any; of those apart where too few are ranked."""
+    out: dict[str, np.ndarray] = {}
+    able: list[Entry] = [entry for entry in board.entries if entry.model is not None]
+    for entry in able:
+        if len(out) == N_MODELS:
+            break
+        outcome = probes.samples(entry, N_SAMPLES, board.random_state)
+        if outcome.rows is not None:
+            out[entry.name] = outcome.rows
+    return out
 
 
 # ------------------------------------------------------------------- marginals
@@ -50,16 +71,17 @@ def _marginals(data: np.ndarray, samples: dict[str, np.ndarray], schema: Schema,
         grid = picture.figure.subplots(n_rows, 4, squeeze=False).ravel()
         for place in shown:
             column = schema.columns[place]
-            draw = _bars if column.kind in ("binary", "categorical") else _histogram
+            draw = _bars if column.kind in probes.DISCRETE else _histogram
             cells = {name: _observed(rows[:, place]) for name, rows in samples.items()}
             draw(grid[place], column, _observed(data[:, place]), cells, colours)
-            grid[place].set_title(_short(column.name, 26), fontsize=8.5)
+            grid[place].set_title(short(column.name, 26), fontsize=8.5)
             grid[place].set_yticks([])
             grid[place].spines["left"].set_visible(False)
         for axes in grid[len(shown) :]:
             axes.set_visible(False)
     more = "" if len(shown) == schema.n_columns else f" The first {len(shown)} of {schema.n_columns} columns."
-    text = f"Each column in the test rows (grey) and in {N_SAMPLES:,} samples from each model (coloured).{more}"
+    models = f"each of the {len(samples)} best models that draw rows" if len(samples) > 1 else "the model"
+    text = f"Each column in the test rows (grey) and in {N_SAMPLES:,} samples from {models} (coloured).{more}"
     return section("Marginals", text, _key(samples, colours) + chart(picture.svg))
 
 
@@ -74,7 +96,7 @@ def _histogram(axes: Axes, column: Column, data: np.ndarray, samples: dict, colo
     axes.hist(data, edges.tolist(), weights=np.full(len(data), 1 / len(data)), color=MUTED, alpha=0.35)
     for name, cells in samples.items():
         heights = np.histogram(cells, edges)[0] / max(1, len(cells))
-        axes.stairs(heights, edges, color=colours[name], lw=1.1)
+        axes.stairs(heights, edges, color=colours[name], lw=1.2, ls=dashes(colours[name]))
     axes.locator_params(axis="x", nbins=4)
 
 
@@ -92,7 +114,7 @@ def _bars(axes: Axes, column: Column, data: np.ndarray, samples: dict, colours: 
         axes.plot(at, heights[top], ls="", marker="o", ms=2.6, color=colours[name])
     words = column.categories or (0, 1)
     rotated = len(top) > 3
-    axes.set_xticks(range(len(top)), [_short(str(words[code]), 9) for code in top], fontsize=6.5)
+    axes.set_xticks(range(len(top)), [short(str(words[code]), 9) for code in top], fontsize=6.5)
     axes.tick_params(axis="x", length=0, rotation=35 if rotated else 0)
 
 
@@ -114,9 +136,9 @@ def _pairs(data: np.ndarray, samples: dict[str, np.ndarray], schema: Schema, col
                 axes.set_xticks([])
                 axes.set_yticks([])
                 if down == 0:
-                    axes.set_title(_short(name, 18), fontsize=8.5)
-            grid[down, 0].set_xlabel(_short(schema.names[i], 22), fontsize=8)
-            grid[down, 0].set_ylabel(_short(schema.names[j], 22), fontsize=8)
+                    axes.set_title(short(name, 20), fontsize=8.5)
+            grid[down, 0].set_xlabel(short(schema.names[i], 22), fontsize=8)
+            grid[down, 0].set_ylabel(short(schema.names[j], 22), fontsize=8)
     text = (
         "The pairs of columns that share most information, in the data and in samples. Codes are spread out a little."
     )
@@ -138,96 +160,11 @@ def _limits(cells: np.ndarray) -> tuple[float, float]:
     return float(low - room), float(high + room)
 
 
-# ------------------------------------------------------------------ imputation
-def _imputation(board: Leaderboard, colours: dict[str, str]) -> str:
-    dataset = board.dataset
-    assert dataset is not None
-    schema = dataset.schema
-    train = probes.encoded(dataset, "train", 20_000, board.random_state)
-    truth = probes.encoded(dataset, "test", N_HIDDEN_ROWS, board.random_state)
-    cells = probes.random_cells(truth, board.random_state)
-    holes = np.where(cells, np.nan, truth)
-    scale = probes.scales(train)
-    simple = np.broadcast_to(probes.base_line(train, schema), truth.shape)
-    outcomes = {e.name: probes.completed(e, holes, schema) for e in board.entries if e.model is not None}
-    guesses = {"mean or mode": simple} | {name: o.rows for name, o in outcomes.items() if o.rows is not None}
-    totals = {name: probes.scores(truth, guess, cells, schema, scale) for name, guess in guesses.items()}
-    by_column = {name: probes.column_scores(truth, guess, cells, schema, scale) for name, guess in guesses.items()}
-    missing = {name: o.reason for name, o in outcomes.items() if o.rows is None}
-    text = (
-        f"A fifth of the cells of {len(truth)} test rows is hidden and filled in by each model's impute. Numeric "
-        "cells: root mean square error in standard deviations of the column. Discrete cells: share that is wrong. "
-        "Lower is better."
-    )
-    return section(
-        "Imputation", text, _error_table(totals, missing, colours) + chart(_error_chart(by_column, schema, colours))
-    )
-
-
-def _error_table(totals: dict[str, probes.Scores], missing: dict[str, str], colours: dict[str, str]) -> str:
-    best_accuracy = max((s.accuracy for s in totals.values() if not math.isnan(s.accuracy)), default=math.nan)
-    best_rmse = min((s.rmse for s in totals.values() if not math.isnan(s.rmse)), default=math.nan)
-    rows = ""
-    for name, score in totals.items():
-        rows += f"<tr><td class='w'>{dot(colours.get(name, MUTED))}{escape(name)}</td>"
-        rows += _figure(score.rmse, f"{score.rmse:.3f}", score.rmse == best_rmse)
-        rows += _figure(score.accuracy, f"{1 - score.accuracy:.1%}", score.accuracy == best_accuracy)
-        rows += "</tr>"
-    for name, reason in missing.items():
-        rows += f"<tr><td class='w'>{dot(colours[name])}{escape(name)}</td>"
-        rows += f"<td class='n' colspan='2'>{dash(reason)}</td></tr>"
-    headings = ("numeric cells: error, sd", "discrete cells: wrong")
-    head = "<th>filled in by</th>" + "".join(f"<th class='n'>{text}</th>" for text in headings)
-    return f"<table style='max-width:620px'><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-
-
-def _figure(value: float, text: str, best: bool) -> str:
-    if math.isnan(value):
-        return "<td class='n'>–</td>"
-    return f"<td class='n'>{f'<strong>{text}</strong>' if best else text}</td>"
-
-
-def _error_chart(by_column: dict[str, list], schema: Schema, colours: dict[str, str]) -> str:
-    """A line for each column, a dot for each model: numeric columns left, discrete ones right."""
-    sides: dict[str, list[int]] = {"error, sd": [], "share wrong": []}
-    for place, kind in enumerate(schema.kinds[:40]):
-        sides["share wrong" if kind in ("binary", "categorical") else "error, sd"].append(place)
-    sides = {label: places for label, places in sides.items() if places}
-    tallest = max(len(places) for places in sides.values())
-    with drawing(0.6 + 0.24 * tallest, "imputation error of each column") as picture:
-        for axes, (label, places) in zip(
-            picture.figure.subplots(1, len(sides), squeeze=False)[0], sides.items(), strict=True
-        ):
-            _error_panel(axes, label, places, by_column, schema, colours)
-    return picture.svg
-
-
-def _error_panel(axes: Axes, label: str, places: list[int], by_column: dict, schema: Schema, colours: dict) -> None:
-    for name, scores in by_column.items():
-        errors = [scores[p].rmse if label == "error, sd" else 1 - scores[p].accuracy for p in places]
-        if name in colours:
-            axes.plot(errors, range(len(places)), ls="", marker="o", ms=5, color=colours[name], alpha=0.9)
-        else:
-            axes.plot(errors, range(len(places)), ls="", marker="|", ms=11, mew=2, color=INK)
-    axes.set_yticks(range(len(places)), [_short(schema.names[p], 24) for p in places])
-    axes.set_ylim(len(places) - 0.4, -0.6)
-    axes.set_xlim(left=0)
-    axes.tick_params(axis="y", length=0, labelcolor=INK)
-    axes.set_xlabel(f"{label} (bar: mean or mode)")
-    axes.grid(axis="both", color=GRID)
-    axes.set_axisbelow(True)
-    axes.spines["left"].set_visible(False)
-
-
 # --------------------------------------------------------------------- helpers
 def _key(samples: dict[str, np.ndarray], colours: dict[str, str]) -> str:
-    names = "".join(f"<span style='margin-right:18px'>{dot(colours[name])}{escape(name)}</span>" for name in samples)
-    return f"<p style='font-size:14px'><span style='margin-right:18px'>{dot(MUTED)}data</span>{names}</p>"
+    names = "".join(f"<span>{dot(colours[name])}{escape(name)}</span>" for name in samples)
+    return f"<p class='key note'><span>{dot(MUTED)}data</span>{names}</p>"
 
 
 def _observed(cells: np.ndarray) -> np.ndarray:
     return cells[~np.isnan(cells)]
-
-
-def _short(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
