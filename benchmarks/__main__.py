@@ -44,6 +44,7 @@ NAMES = (
     "nce",
     "ngram",
     "imputation",
+    "tables",
     "lstm_torch",
     "lstm",
     "nce_softmax",

@@ -39,6 +39,16 @@ def standardised(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.nd
     return tuple(((rows - mean) / deviation).astype(np.float32) for rows in (train, test))
 
 
+def housing(*, small: bool) -> likely.datasets.Dataset:
+    """California districts: nine numbers with holes and a cap, and a category; split 80 / 10 / 10 %."""
+    if _BESIDE.is_dir():
+        os.environ.setdefault("LIKELY_DATA", str(_BESIDE))
+    folder = os.environ.get("LIKELY_DATA")
+    if folder is None:
+        raise ValueError("housing is read from the folder that LIKELY_DATA names, which is not set.")
+    return load(str(Path(folder) / "tabular" / "housing.csv.gz"), small=small)
+
+
 def wikitext(small: bool) -> tuple[likely.Corpus, likely.Corpus, likely.Corpus]:
     """Training, validation and test text of WikiText-2; a small one is made up."""
     if small:

@@ -17,7 +17,7 @@ import likely
 from likely.cli.app import app
 from likely.cli.options import parse_value
 
-COMMANDS = ("compare", "fit", "score", "sample", "impute", "denoise", "models", "datasets")
+COMMANDS = ("compare", "fit", "score", "sample", "fidelity", "impute", "denoise", "models", "datasets")
 
 
 def run(*arguments):

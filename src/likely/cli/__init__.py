@@ -1,4 +1,4 @@
-"""The command line: `likely compare | fit | score | sample | impute | denoise | models | datasets`.
+"""The command line: `likely compare | fit | score | sample | fidelity | impute | denoise | models | datasets`.
 
 Nothing heavy is imported before a command runs, so that `likely --help` answers at once.
 """

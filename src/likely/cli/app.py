@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from likely.cli import comparing, fitted_models, fitting, listing, prediction, schema_command
+from likely.cli import comparing, fidelity, fitted_models, fitting, listing, prediction, schema_command
 from likely.cli.options import INTERRUPTED
 
 BAD_INPUT, FAILED = 2, 1
@@ -101,6 +101,7 @@ for name, command, summary in (
     ("fit", fitting.fit, "Fit a model and save it."),
     ("score", fitted_models.score, "How likely rows are under a model."),
     ("sample", fitted_models.sample, "Draw new rows from a model."),
+    ("fidelity", fidelity.fidelity, "How true drawn rows are to real ones."),
     ("impute", fitted_models.impute, "Fill in unobserved cells."),
     ("denoise", fitted_models.denoise, "Clean noisy rows."),
     ("predict", prediction.predict, "The target of rows: a class, or a number with its interval."),

@@ -229,9 +229,14 @@ def load_pairs(data: str, part: str, predictor: Any, reading: Reading | None = N
 
 def _read_rows(data: str, model: Any, reading: Reading | None) -> Any:
     """All rows of a file, its columns read as the model's are; says how."""
+    return read_file(data, reading, schema=model.schema_)
+
+
+def read_file(data: str, reading: Reading | None, schema: Any = None) -> Any:
+    """All rows of a file, by a schema or as they are; says how they were read."""
     from likely.datasets import read_table
 
-    table = read_table(data, schema=model.schema_, **_file_options(data, reading))
+    table = read_table(data, schema=schema, **_file_options(data, reading))
     _say(table.notes)
     return table.frame
 
