@@ -46,7 +46,7 @@ def housing(*, small: bool) -> likely.datasets.Dataset:
     folder = os.environ.get("LIKELY_DATA")
     if folder is None:
         raise ValueError("housing is read from the folder that LIKELY_DATA names, which is not set.")
-    return load(str(Path(folder) / "tabular" / "housing.csv.gz"), small=small)
+    return load(str(Path(folder) / "tabular" / "housing.csv.gz"), small=small, n_small=150)
 
 
 def wikitext(small: bool) -> tuple[likely.Corpus, likely.Corpus, likely.Corpus]:
