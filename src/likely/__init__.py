@@ -80,6 +80,7 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as real impor
         SemiSupervisedVAE as SemiSupervisedVAE,
     )
     from likely.models.latent.variational.vae import VAE as VAE
+    from likely.models.prediction.imputer import Imputer as Imputer
     from likely.models.prediction.joint import JointPredictor as JointPredictor
     from likely.models.prediction.pretrained.classifier import PretrainedClassifier as PretrainedClassifier
     from likely.models.prediction.pretrained.pretraining import Stack as Stack
@@ -131,6 +132,7 @@ _HOMES = {
     "classifier_test": "likely.information.two_sample",
     "mmd_test": "likely.information.two_sample",
     "gradient_flow": "likely.models.language.recurrent.gradient_flow",
+    "Imputer": "likely.models.prediction.imputer",
     "pretrain": "likely.models.prediction.pretrained.pretraining",
     "Stack": "likely.models.prediction.pretrained.pretraining",
 } | {entry.class_name: entry.module for entry in registry.ENTRIES}

@@ -84,10 +84,10 @@ def test_each_wrong_value_is_refused_before_the_data_are_looked_at(name):
 
 def arguments(name: str, X: object = None) -> tuple:
     """What `fit` takes."""
-    entry = next(entry for entry in registry.ENTRIES if entry.class_name == name)
+    learns_from = next((entry.learns_from for entry in registry.ENTRIES if entry.class_name == name), "rows")
     if X is None:
-        X = ["a b", "b a"] * 5 if entry.learns_from == "text" else binary_rows(0, n=20)
-    if entry.learns_from in ("labels", "pairs"):
+        X = ["a b", "b a"] * 5 if learns_from == "text" else binary_rows(0, n=20)
+    if learns_from in ("labels", "pairs"):
         return X, np.arange(20) % 2
     return (X,)
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from likely.cli.completion import check_additions, check_names, completed, parse_given, parse_holes
 from likely.cli.options import (
     Data,
     Force,
@@ -95,20 +96,40 @@ def sample(
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed; without it the model's own.")] = None,
     prompt: Annotated[str | None, typer.Option("--prompt", help="How sentences begin, for models of text.")] = None,
+    given: Annotated[
+        list[str],
+        typer.Option(
+            "--given", metavar="COLUMN=VALUE", help="What rows are to be like: a value, low..high, or a|b; may recur."
+        ),
+    ] = [],  # noqa: B006
+    holes: Annotated[
+        str | None,
+        typer.Option(
+            "--holes", metavar="SHARE", help="Share of cells to leave empty at random; `seen`: as in the fit."
+        ),
+    ] = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Draw new rows from a model.
+    """Draw new rows from a model, if you like such rows only as have given values, or lie in a range.
+
+    With --given, exact values are conditioned on. For ranges, both ends included, and for several values, rows are
+    drawn until enough have them; an error says how rare they are if that takes too many. --holes empties each cell by
+    itself, a share of each column; `seen` takes the share that the column had in the rows of the fit.
 
     \b
     Examples:
       likely sample table.likely -n 1000 --out synthetic.csv
       likely sample digits.likely -n 64 --out digits.png
       likely sample table.likely -n 3 --json
+      likely sample table.likely -n 100 --given "sex=Female,age=30..40"
+      likely sample table.likely -n 100 --given "city=Rome|Oslo" --given "age=65.." --holes seen
       likely sample ngram.likely --prompt "the"
     """
     check_output(out, force, (*TABLES, ".png", ".txt"))
     model = _load(model_file)
+    if is_text_model(model) and (given or holes is not None):
+        raise ValueError("--given and --holes are for models of tables: --prompt says how sentences begin.")
     if is_text_model(model):
         check_output(out, force, (".txt",))
         _method(model, "sample")
@@ -118,7 +139,8 @@ def sample(
     if prompt is not None:
         raise ValueError(f"--prompt is for models of text, and {type(model).__name__} is a model of tables.")
     check_rows_fit(out, model.schema_)
-    rows = _method(model, "sample")(n, random_state=seed)
+    event = parse_given(given, model.schema_) if given else None
+    rows = _method(model, "sample")(n, random_state=seed, given=event, holes=parse_holes(holes))
     how = model.sampling_
     about = {} if how.is_exact else {"n_chains": how.n_chains, "r_hat": how.r_hat}
     _give(model, rows, out, json, {"method": str(how), "exact": how.is_exact} | about)
@@ -130,6 +152,20 @@ def impute(
     data: Data,
     out: Out = None,
     part: Part = "test",
+    draws: Annotated[
+        int | None,
+        typer.Option("--draws", min=1, help="Fill in so many times, each a draw: all copies in one file, see above."),
+    ] = None,
+    intervals: Annotated[
+        float | None,
+        typer.Option(
+            "--intervals", metavar="LEVEL", help="Columns with the ends of intervals, such as 0.9, of numbers."
+        ),
+    ] = None,
+    mark: Annotated[
+        bool, typer.Option("--mark", help="A column `filled` with the names of what was filled in.")
+    ] = False,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Of draws and intervals; else the model's.")] = None,
     force: Force = False,
     json: Json = False,
     *,
@@ -140,19 +176,33 @@ def impute(
     It says how they were found; with --json also, where that was not exactly, the Monte Carlo error of each cell's
     expected value.
 
+    Multiple imputation: --draws m writes m completed copies below each other, with the columns `draw` (1 to m) and
+    `row` (1 to n) before the others. Analyse each copy by itself, and put the answers together by Rubin's rules.
+    --intervals 0.9 adds, for each column of numbers with holes, NAME_low and NAME_high, between which the cell lies
+    with that probability; of observed cells both are the cell.
+
     \b
     Examples:
       likely impute table.likely holes.csv --out filled.csv
       likely impute table.likely holes.parquet --out filled.parquet --force
+      likely impute table.likely holes.csv --draws 20 --out copies.csv
+      likely impute table.likely holes.csv --intervals 0.9 --mark --out filled.csv
     """
+    check_additions(out, draws, intervals)
     model, rows = _table(model_file, data, "impute", out, part, force, reading)
+    added = ("draw", "row") if draws else ()
+    check_names(model.schema_, rows, (*added, *(("filled",) if mark else ())))
     found = model.condition(rows)
     about: dict[str, Any] = {"method": found.method, "exact": found.is_exact}
     if not found.is_exact:
         names, errors = model.schema_.names, found.stderr()
         about["stderr"] = {str(name): errors[:, place].tolist() for place, name in enumerate(names)}
         note(repr(found))
-    _give(model, found.typical(), out, json, about)
+    if draws is None and intervals is None and not mark:
+        _give(model, found.typical(), out, json, about)
+        return
+    table = completed(model, rows, found, draws, intervals, mark, seed)
+    _give_table(table, out, json, about)
 
 
 @reads_files
@@ -248,19 +298,31 @@ def _method(model: Any, verb: str) -> Any:
 
 def _give(model: Any, rows: Any, out: Path | None, json: bool, about: dict[str, Any]) -> None:
     """Rows into a file, or on stdout; in JSON with what is to be said about them."""
-    n = len(rows)
-    if out is not None:
-        write_rows(out, rows, model.schema_)
-        if json:
-            print_json({"n_rows": n, "out": str(out)} | about)
-        else:
-            note(f"{n:,} rows written to {out}")
+    if out is None:
+        _give_table(as_table(rows, model.schema_), None, json, about)
         return
-    table = as_table(rows, model.schema_)
-    if json:
-        print_json({"n_rows": n, "rows": table.to_dicts()} | about)
+    write_rows(out, rows, model.schema_)
+    _say_written(len(rows), out, json, about)
+
+
+def _give_table(table: Any, out: Path | None, json: bool, about: dict[str, Any]) -> None:
+    """The same of a table that is ready to be written."""
+    if out is not None:
+        from likely.storage.files import write_atomically
+
+        write_atomically(out, table_bytes(table, out.suffix.lower()))
+        _say_written(len(table), out, json, about)
+    elif json:
+        print_json({"n_rows": len(table), "rows": table.to_dicts()} | about)
     else:
         typer.echo(table_bytes(table, ".csv").decode(), nl=False)
+
+
+def _say_written(n: int, out: Path, json: bool, about: dict[str, Any]) -> None:
+    if json:
+        print_json({"n_rows": n, "out": str(out)} | about)
+    else:
+        note(f"{n:,} rows written to {out}")
 
 
 def _load(path: Path) -> Any:

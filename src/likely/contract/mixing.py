@@ -111,7 +111,10 @@ class Sampling:
         return 1.0 if self.mixing is None else float(self.mixing.r_hat.max())
 
     def __str__(self) -> str:
-        return self.method if self.mixing is None else f"{self.method}; {self.n_chains} watched: {self.mixing}"
+        if self.mixing is None:
+            return self.method
+        watched = "" if self.n_chains is None else f"{self.n_chains} watched: "
+        return f"{self.method}; {watched}{self.mixing}"
 
 
 @dataclass(frozen=True, eq=False)

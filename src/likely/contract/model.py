@@ -7,10 +7,10 @@ matrix in standard units with NaN for unobserved cells. Its public methods are f
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import jax
 import numpy as np
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.columns import Columns
 from likely.contract.conditional import Conditional, ConditionalParts, TableUnits
+from likely.contract.drawing import Event, check_holes, draw_given, with_holes
 from likely.contract.effort import check_budget, evidence_within, warn_if_wide, within
 from likely.contract.estimator import FitRun, check_count, offered
 from likely.contract.evidence import Evidence
@@ -57,6 +58,7 @@ class Model(DensityMixin, Hooks, TableEstimator):
     schema_ : what the columns are. cells_ : how their values become cells in standard units, and back.
     columns_ : the exponential family of the cells.
     history_ : learning curves, a dictionary of lists. seed_ : the seed that `random_state` gave.
+    hole_shares_ : the share of unobserved cells of each column.
     """
 
     _: KW_ONLY
@@ -99,6 +101,7 @@ class Model(DensityMixin, Hooks, TableEstimator):
         encoded = self._read_new(X)
         self.seed_ = seed_of(self.random_state)
         self.fingerprint_ = str(self._fingerprint(encoded))
+        self.hole_shares_ = tuple(np.isnan(encoded).mean(axis=0).tolist())
         rows = self._to_learn(encoded, 0)
         others = None if valid is None else self._to_learn(self._read(valid), 1)
         self.history_: dict[str, list[float]] = {}
@@ -161,13 +164,26 @@ class Model(DensityMixin, Hooks, TableEstimator):
         return surprise_of(self, X, n_draws, random_state, budget)
 
     @offered("_sample")
-    def sample(self, n: int = 1, random_state: int | None = None, *, budget: float | None = None) -> Any:
+    def sample(
+        self,
+        n: int = 1,
+        random_state: int | None = None,
+        *,
+        given: Mapping[Any, Any] | None = None,
+        holes: float | Literal["seen"] | None = None,
+        budget: float | None = None,
+    ) -> Any:
         """N new rows, of the kind that `fit` saw: a data frame if that was one. `sampling_` says how they were drawn.
 
         Parameters
         ----------
         n : how many.
         random_state : seed; None takes the model's own.
+        given : what the rows are to be like: of some columns the value, a range (low, high) with both ends included and
+            None for an open one, or a list of allowed values. Exact values are conditioned on; for ranges and lists
+            rows are drawn until n have them, and an error says how rare that is if it takes too many.
+        holes : share of the cells that are unobserved, taken out at random; "seen" takes the share that each column had
+            in the rows of the fit. Columns that are given stay whole.
         budget : how much work goes into rows that chains make. A whole number is the length of the chains (`n_sweeps`),
             a float is seconds; None takes the model's own. Where rows are drawn exactly it is ignored.
 
@@ -178,13 +194,15 @@ class Model(DensityMixin, Hooks, TableEstimator):
         check_is_fitted(self)
         check_count(n)
         check_budget(budget)
-        key, name = self._key("sample", random_state), self._sampling_effort
-        is_exact = lambda rows: not isinstance(rows, DrawnRows)  # noqa: E731
-        drawn, effort = within(self, name, lambda model: model._sample(key, n), is_exact, budget)
-        rows, how = (drawn.rows, drawn.how) if isinstance(drawn, DrawnRows) else (drawn, Sampling())
-        self._sampling = how
-        warn_if_unsure(self, "sample", how.mixing, name, effort, "sample(n, budget={})")
-        return self._to_user(rows, jax.random.fold_in(key, 1))
+        shares = check_holes(self, holes)
+        event = None if given is None else Event.of(self.schema_, given)
+        key = self._key("sample", random_state)
+        if event is None:
+            encoded = self._drawn(key, n, budget)
+        else:
+            encoded, self._sampling = draw_given(self, key, n, event, budget)
+        whole = () if event is None else (*event.exact, *event.allowed)
+        return self.schema_.decode(with_holes(encoded, shares, whole, jax.random.fold_in(key, 2)))
 
     @property
     def sampling_(self) -> Sampling:
@@ -254,6 +272,19 @@ class Model(DensityMixin, Hooks, TableEstimator):
         """The length of a code, as it was asked for or found by the fit."""
         return int(getattr(self, "n_components_", None) or self.n_components)
 
+    def _drawn(self, key: jax.Array, n: int, budget: float | None) -> np.ndarray:
+        """(n, d) new rows, encoded."""
+        name = self._sampling_effort
+        is_exact = lambda rows: not isinstance(rows, DrawnRows)  # noqa: E731
+        drawn, effort = within(self, name, lambda model: model._sample(key, n), is_exact, budget)
+        rows, self._sampling = (drawn.rows, drawn.how) if isinstance(drawn, DrawnRows) else (drawn, Sampling())
+        warn_if_unsure(self, "sample", self._sampling.mixing, name, effort, "sample(n, budget={})", stacklevel=4)
+        return self.cells_.invert(np.asarray(rows), generator(jax.random.fold_in(key, 1)))
+
+    def _to_user(self, standard: Any, key: jax.Array) -> Any:
+        """Drawn cells as rows of the user; the key is for what is drawn within a cell."""
+        return self.schema_.decode(self.cells_.invert(np.asarray(standard), generator(key)))
+
     def _conditional(self, X: Any, budget: float | None, verb: str) -> Conditional:
         check_budget(budget)
         encoded, rows = self._rows(X)
@@ -295,10 +326,6 @@ class Model(DensityMixin, Hooks, TableEstimator):
         """The name of encoded rows."""
         about = named_columns(getattr(self, "feature_names_in_", None))
         return Fingerprint.of(encoded, self.schema_.columns, about)
-
-    def _to_user(self, standard: Any, key: jax.Array) -> Any:
-        """Drawn cells as rows of the user; the key is for what is drawn within a cell."""
-        return self.schema_.decode(self.cells_.invert(np.asarray(standard), generator(key)))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

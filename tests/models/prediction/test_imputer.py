@@ -1,0 +1,66 @@
+"""The imputer: scikit-learn's checks, and that it is the model's imputation in pipelines of arrays and frames."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import likely
+from likely import Imputer
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks([Imputer(likely.Independent(), random_state=0)])
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=80)
+    out = pd.DataFrame({"id": [f"r{i}" for i in range(80)], "size": size, "colour": np.where(size > 0, "red", "blue")})
+    out.loc[::5, "colour"] = None
+    out.loc[1::7, "size"] = np.nan
+    out.index = np.arange(80) + 1000
+    return out
+
+
+def test_it_is_the_imputation_of_the_model(frame):
+    imputer = Imputer(likely.Independent(), random_state=3).fit(frame)
+    filled = imputer.transform(frame)
+    pd.testing.assert_frame_equal(filled, likely.Independent(random_state=3).fit(frame).impute(frame))
+    assert not filled.isna().any(axis=None)
+    assert list(imputer.get_feature_names_out()) == list(filled.columns) == ["id", "size", "colour"]
+    assert filled.index.equals(frame.index)
+    known = frame["size"].notna()
+    assert filled.loc[known, "size"].equals(frame.loc[known, "size"])
+
+
+def test_pipelines_column_transformers_and_outputs(frame):
+    numbers = frame[["size"]].assign(twice=2 * frame["size"].fillna(0.5))
+    rows = numbers.to_numpy()
+    imputer = Imputer(likely.Independent(), random_state=0).set_output(transform="pandas")
+    assert imputer.fit_transform(rows).columns.tolist() == ["x0", "x1"]
+    assert imputer.fit_transform(numbers).columns.tolist() == ["size", "twice"]
+    pipeline = make_pipeline(Imputer(likely.Independent(), random_state=0), Ridge()).fit(rows, rows[:, 1])
+    assert pipeline.score(rows, rows[:, 1]) > 0.9
+    both = make_column_transformer((imputer, ["size", "colour"]), remainder="passthrough").set_output(
+        transform="pandas"
+    )
+    assert not both.fit_transform(frame).isna().any(axis=None)
+
+
+def test_the_default_and_what_is_refused(frame):
+    imputer = Imputer(random_state=0).fit(frame[["size"]])
+    assert isinstance(imputer.model_, likely.Mixture)
+    assert imputer.model_.n_components == 4  # of 80 rows
+    with pytest.raises(AttributeError, match="GAN has no impute"):
+        Imputer(likely.GAN()).fit(frame)
+    with pytest.raises(ValueError, match="model"):
+        Imputer("mixture").fit(frame)
