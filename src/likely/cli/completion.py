@@ -16,13 +16,13 @@ _DRAWN_CELLS = 1 << 25  # that are behind intervals at a time: a thousand draws 
 
 
 # ---------------------------------------------------------------------- impute
-def check_additions(out: Path | None, draws: int | None, intervals: float | None) -> None:
+def check_additions(out: Path | None, draws: int | None, intervals: float | None, mark: bool) -> None:
     """Refuse, before any work, what cannot be added to the rows."""
     if intervals is not None and not 0 < intervals < 1:
         raise ValueError(f"--intervals must lie between 0 and 1, such as 0.9, got {intervals:g}.")
     if draws is not None and intervals is not None:
         raise ValueError("--draws and --intervals both say what a cell could be: give one of them.")
-    if out is not None and out.suffix.lower() == ".npy" and (draws is not None or intervals is not None):
+    if out is not None and out.suffix.lower() == ".npy" and (mark or draws is not None or intervals is not None):
         raise ValueError(f"{out} has no names for further columns: write .csv or .parquet.")
 
 

@@ -188,7 +188,7 @@ def impute(
       likely impute table.likely holes.csv --draws 20 --out copies.csv
       likely impute table.likely holes.csv --intervals 0.9 --mark --out filled.csv
     """
-    check_additions(out, draws, intervals)
+    check_additions(out, draws, intervals, mark)
     model, rows = _table(model_file, data, "impute", out, part, force, reading)
     added = ("draw", "row") if draws else ()
     check_names(model.schema_, rows, (*added, *(("filled",) if mark else ())))

@@ -12,10 +12,11 @@ from sklearn.base import clone
 from sklearn.utils import TransformerTags
 from sklearn.utils.validation import check_is_fitted
 
-from likely.contract.estimator import check_settings, suited
+from likely.contract.estimator import check_settings
 from likely.contract.model import Model
 from likely.contract.scikit_learn import OneToOneFeatureMixin, TransformerMixin
 from likely.contract.settings import Declared, RandomState, seed_of
+from likely.storage import registry
 
 
 class Imputer(OneToOneFeatureMixin, TransformerMixin, Declared):
@@ -23,7 +24,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, Declared):
 
     Parameters
     ----------
-    model : the unfitted model, cloned. None takes `likely.Mixture` with as many components as suit the rows.
+    model : the unfitted model, cloned. None takes `likely.Mixture()`.
     random_state : seed, where the model has none of its own.
 
     Attributes
@@ -55,13 +56,9 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, Declared):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the distribution of the rows. `y` is ignored."""
         self._validate_params()
-        model = None if self.model is None else clone(self.model)
-        if model is not None:
-            check_settings(model)
-            model.impute  # noqa: B018 - a model that has none says why, and which have it
-        else:
-            n_rows, n_columns = getattr(X, "shape", (len(X) if hasattr(X, "__len__") else 1, 1))[:2]
-            model = suited("Mixture", n_rows, n_columns, ())
+        model = registry.model_class("Mixture")() if self.model is None else clone(self.model)
+        check_settings(model)
+        model.impute  # noqa: B018 - a model that has none says why, and which have it
         if model.random_state is None:
             model.set_params(random_state=seed_of(self.random_state))
         self.model_ = model.fit(X)
