@@ -198,7 +198,7 @@ class Model(DensityMixin, Hooks, TableEstimator):
         event = None if given is None else Event.of(self.schema_, given)
         key = self._key("sample", random_state)
         if event is None:
-            encoded = self._drawn(key, n, budget)
+            encoded = self._new_rows(key, n, budget)
         else:
             encoded, self._sampling = draw_given(self, key, n, event, budget)
         whole = () if event is None else (*event.exact, *event.allowed)
@@ -272,7 +272,7 @@ class Model(DensityMixin, Hooks, TableEstimator):
         """The length of a code, as it was asked for or found by the fit."""
         return int(getattr(self, "n_components_", None) or self.n_components)
 
-    def _drawn(self, key: jax.Array, n: int, budget: float | None) -> np.ndarray:
+    def _new_rows(self, key: jax.Array, n: int, budget: float | None) -> np.ndarray:
         """(n, d) new rows, encoded."""
         name = self._sampling_effort
         is_exact = lambda rows: not isinstance(rows, DrawnRows)  # noqa: E731

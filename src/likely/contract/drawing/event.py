@@ -18,6 +18,7 @@ from likely.schema.column import CODED, RESOLUTIONS
 from likely.schema.spelling import did_you_mean, listed
 from likely.schema.values import contradictions, is_missing
 
+_OFF_GRID = 1e-4  # of a step, by which a value may miss its grid: rounding of float32 and of sums
 _NEARLY = 1e-9  # of a step, by which the end of a range may miss a value of the grid: 0.3 is not 3 × 0.1
 
 
@@ -76,13 +77,17 @@ class Event:
         for name, value in given.items():
             place = _place(schema, name)
             column = schema.columns[place]
+            found: float | Allowed
             if isinstance(value, tuple):
                 found, said = _range(column, value)
             elif isinstance(value, list | set | frozenset | range | np.ndarray):
                 found, said = _collection(column, value)
             else:
                 found, said = _encoded(column, value), f"= {value!r}"
-            (exact if isinstance(found, float) else allowed)[place] = found  # type: ignore[index]
+            if isinstance(found, Allowed):
+                allowed[place] = found
+            else:
+                exact[place] = found
             words.append(f"{column.name} {said}")
         return cls(exact, allowed, " and ".join(words))
 
@@ -132,7 +137,9 @@ def _encoded(column: Column, value: Any) -> float:
     if column.categories is not None:
         return _code(column, value)
     number = _number(column, value)
-    if contradictions(column, np.array([number]))[0]:
+    steps = number / float(column.step or 1)
+    between = column.kind == "grid" and math.isfinite(steps) and abs(steps - round(steps)) > _OFF_GRID
+    if between or contradictions(column, np.array([number]))[0]:
         raise ValueError(f"column {column.name!r} is {column.reading} and never {value!r}.")
     return number
 
