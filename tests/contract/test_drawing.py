@@ -1,4 +1,4 @@
-"""Rows given an event: against enumeration, truncated Gaussians and Rubin's rules; and what is refused at once."""
+"""Rows given an event: against enumeration, truncated Gaussians and closed forms; and what is refused at once."""
 
 from __future__ import annotations
 
@@ -193,23 +193,26 @@ def test_holes_are_a_share_of_each_column_and_spare_what_is_given(discrete, tmp_
             discrete.sample(2, holes=wrong)
 
 
-def test_draws_are_multiple_imputations_by_rubins_rules():
-    """95% intervals of a mean whose cells are half missing, from ten completed copies, cover as theory has it.
+def test_draws_are_multiple_imputations(gaussian):
+    """The variances of Rubin's rules for a mean, against what they are given the model: rows are drawn independently.
 
-    Draws with fitted parameters have variance W + B with B = γ W, where V = W / (1 - γ) is true: γ is the share of
-    missing information, half of 1 - ρ². Completion by typical values would take (1 - γ) W for V, and cover 78%.
+    Between copies of the mean of n cells, h of which are drawn: h v / n², with v the variance of a cell given its row.
+    Within a copy: the variance of the cells, to which each drawn one adds v.
     """
-    rng, rho, n, m, repeats = np.random.default_rng(0), 0.5, 200, 10, 100
-    covered = 0
-    for seed in range(repeats):
-        rows = rng.multivariate_normal([0.0, 0.0], [[1.0, rho], [rho, 1.0]], n)
-        rows[rng.permutation(n)[: n // 2], 1] = np.nan
-        model = likely.Mixture(1, covariance="full", n_init=1, schema=Schema.real(2), random_state=seed).fit(rows)
-        copies = np.stack(model.condition(rows).sample(m))[:, :, 1]
-        within, between = copies.var(axis=1, ddof=1).mean() / n, copies.mean(axis=1).var(ddof=1)
-        total = within + (1 + 1 / m) * between
-        freedom = (m - 1) * (total / (total - within)) ** 2
-        covered += abs(copies.mean()) < stats.t.ppf(0.975, freedom) * np.sqrt(total)
-    gamma = 0.5 * (1 - rho**2)
-    expected = 2 * stats.norm.cdf(1.96 * np.sqrt((1 + gamma) * (1 - gamma))) - 1
-    assert abs(covered / repeats - expected) < 3.3 * np.sqrt(expected * (1 - expected) / repeats)
+    model, mean, covariance = gaussian
+    n, h, m = 60, 30, 400
+    rows = np.random.default_rng(2).multivariate_normal(mean, covariance, n)
+    rows[:h, 0] = np.nan
+    copies = np.stack(model.condition(rows).sample(m, random_state=0))[:, :, 0]
+    v = covariance[0, 0] - covariance[0, 1] ** 2 / covariance[1, 1]
+    centre = rows[:, 0].copy()
+    centre[:h] = mean[0] + covariance[0, 1] / covariance[1, 1] * (rows[:h, 1] - mean[1])
+    between = h * v / n**2
+    answers = copies.mean(axis=1)
+    assert stats.ttest_1samp(answers, centre.mean()).pvalue > SMALLEST_P
+    low, high = stats.chi2.ppf([SMALLEST_P / 2, 1 - SMALLEST_P / 2], m - 1) / (m - 1)
+    assert low < answers.var(ddof=1) / between < high
+    # Σ (y - ȳ)² of a copy has the mean Σ (c - c̄)² + h v - h v / n.
+    within = copies.var(axis=1, ddof=1)
+    expected = ((centre - centre.mean()) ** 2).sum() + h * v * (1 - 1 / n)
+    assert stats.ttest_1samp(within, expected / (n - 1)).pvalue > SMALLEST_P
