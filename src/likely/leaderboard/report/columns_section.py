@@ -19,9 +19,11 @@ def columns_section(schema: Schema, train: np.ndarray) -> str:
     `train` are encoded training rows.
     """
     missing = dict(zip(map(str, schema.names), np.isnan(train).mean(axis=0), strict=True))
-    rows = "".join(_row(reading, missing.get(str(reading[0]))) for reading in _readings(schema))
+    has_holes = any(share > 0 for share in missing.values())
+    shares = [missing.get(str(reading[0])) if has_holes else None for reading in _readings(schema)]
+    rows = "".join(map(_row, _readings(schema), shares))
     head = "".join(f"<th>{text}</th>" for text in ("column", "kind", "reading", "why"))
-    table = small_table(f"{head}<th class='n'>missing</th>", rows)
+    table = small_table(f"{head}<th class='n'>{'missing' if has_holes else ''}</th>", rows)
     if schema.n_columns > _OPEN:
         table = f"<details><summary>{schema.n_columns} columns</summary>{table}</details>"
     text = "What each column was taken for. Kinds decide more than models do: give others with --kind or a schema."
@@ -45,7 +47,7 @@ def _values(column: Column) -> str:
 
 def _row(reading: tuple[str, str, str, str], missing: float | None) -> str:
     name, kind, how, why = (escape(short(part, 160)) for part in reading)
-    share = "–" if missing is None else "" if missing == 0 else f"{missing:.1%}"
+    share = f"{missing:.1%}" if missing else ""
     return (
         f"<tr><td class='w'><strong>{name}</strong></td><td class='w'>{kind}</td><td>{how}</td>"
         f"<td class='sub'>{why}</td><td class='n'>{share}</td></tr>"

@@ -47,11 +47,11 @@ def _in_words(shared: SharedInformation) -> str:
     name = lambda place: short(shared.names[place], 30)  # noqa: E731
     first = [
         f"{name(i)} and {name(j)} ({number(shared.values[i, j])} ± {number(shared.stderr[i, j])} nats, "
-        f"{shared.share(i, j):.0%} of what there is to know)"
+        f"{shared.share(i, j):.0%} of what there is to know of one)"
         for i, j in pairs[:3]
     ]
     alone = [name(place) for place in range(len(shared.names)) if not any(place in pair for pair in pairs)]
-    said = f"Most depend {listed(first)}."
+    said = f"The strongest: {listed(first)}."
     if alone:
         some = listed(alone) if len(alone) <= 5 else f"{listed(alone[:4])} and {len(alone) - 4} others"
         said += f" {some} depend{'s' if len(alone) == 1 else ''} on no other column that these rows show."
@@ -80,7 +80,7 @@ def _heat_map(shared: SharedInformation) -> str:
     shown = _order(shared)
     strength = shared.strength[np.ix_(shown, shown)]
     size = len(shown)
-    height = 1.0 + max(2.2, size * (0.36 if size <= _WITH_FIGURES else 0.24))
+    height = 1.0 + max(2.2, size * (0.29 if size <= _WITH_FIGURES else 0.21))
     with drawing(height, "what depends on what") as picture:
         axes = picture.figure.subplots()
         _cells(axes, strength)
