@@ -50,6 +50,7 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as real impor
     from likely.models.energy.pairwise.boltzmann_machine import BoltzmannMachine as BoltzmannMachine
     from likely.models.energy.pairwise.hopfield import Hopfield as Hopfield
     from likely.models.energy.pairwise.tour import hopfield_tour as hopfield_tour
+    from likely.models.graphs.autoregressive.autoregressive import Autoregressive as Autoregressive
     from likely.models.graphs.independent import Independent as Independent
     from likely.models.language.embeddings.skipgram import SkipGram as SkipGram
     from likely.models.language.ngram.ngram import NGram as NGram

@@ -21,6 +21,7 @@ from tests.audit.oracles import WITHOUT, Law
 
 # Small, with tanh between layers, as the oracles have it. A latent or two, so that quadrature can follow.
 SETTINGS: dict[str, dict[str, Any]] = {
+    "Autoregressive": {"conditional": "linear", "n_chains": 2, "n_importance": 2000},
     "Mixture": {"n_components": 2, "n_init": 1, "max_iter": 20},
     "ProbabilisticPCA": {"n_components": 1},
     "FactorAnalysis": {"n_components": 1, "max_iter": 50},
@@ -36,6 +37,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 # The same classes with other settings, which take another way to their answers.
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "Autoregressive, trees": ("Autoregressive", {"conditional": "trees", "n_trees": 2, "min_gain": 1.0}),
     "Mixture, full": ("Mixture", {"covariance": "full"}),
     "Mixture, tied": ("Mixture", {"covariance": "tied"}),
     "Hopfield, dense": ("Hopfield", {"memory": "dense", "beta": 0.5}),
@@ -80,12 +82,13 @@ def all_cases() -> list[Case]:
     cases = [Case(name, kind) for name in named for kind in kinds_of(name)]
     extra = {"Mixture, full": ("real", "mixed"), "Mixture, tied": ("mixed",), "Hopfield, dense": ("binary",)}
     extra["Generator, bent"] = ("real",)
+    extra["Autoregressive, trees"] = ("binary", "categorical", "count")
     return cases + [Case(name, kind) for name, kinds in extra.items() for kind in kinds]
 
 
 def few_cases() -> list[Case]:
     """The tables of `make test`: of one kind for every model, and mixed ones where answers are exact and quick."""
-    quick = {"Independent", "Mixture, full", "RBM", "DBN", "DBM"}
+    quick = {"Independent", "Autoregressive", "Mixture, full", "RBM", "DBN", "DBM"}
     alone = [case for case in all_cases() if case.kind == "binary" or kinds_of(case.class_name) == ("real",)]
     return alone + [case for case in all_cases() if case.kind == "mixed" and case.name in quick]
 

@@ -300,8 +300,70 @@ def decoded(model: Any, location: np.ndarray, log_weights: np.ndarray) -> LogDen
     return lambda rows: summed(rows, eta, log_weights, table)
 
 
+def autoregressive(model: Any) -> LogDensity:
+    """The average over orders of products of conditionals, each cell of each row by itself."""
+    one = {"linear": linear_chain, "trees": tree_chain}[model.conditional](model)
+    n_chains = len(model.params_.orders)
+    return lambda rows: logsumexp([one(c, rows) for c in range(n_chains)], axis=0) - np.log(n_chains)
+
+
+def linear_chain(model: Any) -> Callable[[int, np.ndarray], np.ndarray]:
+    table, p = table_of(model), model.params_
+    reals = [i for i, kind in enumerate(table.kinds) if kind == "real"]
+
+    def log_density(chain: int, rows: np.ndarray) -> np.ndarray:
+        features, total = table.features(rows) - array(p.centre), np.zeros(len(rows))
+        order = list(np.asarray(p.orders)[chain])
+        for place, j in enumerate(order):
+            own = table.locations[j]
+            before = [f for i in order[:place] for f in table.locations[i]]
+            location = array(p.bias)[chain, own] + features[:, before] @ array(p.weights)[chain][np.ix_(own, before)].T
+            x = rows[:, j]
+            if table.kinds[j] == "binary":
+                total += stats.bernoulli.logpmf(x, 1 / (1 + np.exp(-location[:, 0])))
+            elif table.kinds[j] == "categorical":
+                total += location[np.arange(len(x)), x.astype(int)] - logsumexp(location, axis=1)
+            elif table.kinds[j] == "count":
+                total += stats.poisson.logpmf(x, np.exp(location[:, 0]))
+            else:
+                scale = MIN_SCALE + np.exp(array(p.log_scale)[chain, reals.index(j)])
+                total += stats.norm.logpdf(x, location[:, 0], scale)
+        return total
+
+    return log_density
+
+
+def tree_chain(model: Any) -> Callable[[int, np.ndarray], np.ndarray]:
+    p, kinds = model.params_, table_of(model).kinds
+    assert "real" not in kinds, "a jump at a threshold is beyond a trapezoid rule"
+    feature, child, bits, value = (np.asarray(a) for a in (p.feature, p.child, p.bits, p.value))
+    n_classes, starts, edges = (np.asarray(a) for a in (p.n_classes, p.starts, p.edges))
+
+    def probability(chain: int, row: np.ndarray, j: int) -> float:
+        found = []
+        for node in np.asarray(p.roots)[chain, j]:
+            while feature[node] >= 0:
+                f = feature[node]
+                code = int(edges[starts[f] + min(int(row[f]), n_classes[f] - 1)])
+                inside = int(bits[node, code // 32]) >> (code % 32) & 1
+                node = child[node] if inside else child[node] + 1
+            law = array(p.tables)[value[node] : value[node] + n_classes[j]]
+            if kinds[j] == "count" and row[j] >= n_classes[j] - 1:
+                stay = float(p.stays[j])
+                found.append(law[-1] * (1 - stay) * stay ** (row[j] - n_classes[j] + 1))
+            else:
+                found.append(law[int(row[j])])
+        return float(np.mean(found))
+
+    def log_density(chain: int, rows: np.ndarray) -> np.ndarray:
+        return np.array([sum(np.log(probability(chain, row, j)) for j in range(len(row))) for row in rows])
+
+    return log_density
+
+
 ORACLES: dict[str, Callable[[Any], LogDensity]] = {
     "Independent": independent,
+    "Autoregressive": autoregressive,
     "Mixture": mixture,
     "ProbabilisticPCA": linear_gaussian,
     "FactorAnalysis": linear_gaussian,

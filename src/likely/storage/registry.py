@@ -76,6 +76,13 @@ ENTRIES: tuple[Entry, ...] = (
         "product of the columns' marginals",
         hooks=(*_DENSITY, "_condition"),
     ),
+    Entry(
+        "Autoregressive",
+        "likely.models.graphs.autoregressive.autoregressive",
+        "graphs",
+        "each column given those before it, by trees or linear maps, in several orders",
+        hooks=(*_DENSITY, "_condition"),
+    ),
     Entry("Mixture", "likely.models.latent.mixture.mixture", "latent", "mixture of products or of Gaussians, by EM"),
     Entry(
         "ProbabilisticPCA",

@@ -1,0 +1,115 @@
+"""Chains of conditionals: p(x) = (1/m) Σ_c Π_j p_c(x_j | the cells before j in the order of chain c).
+
+The complete directed graph (Neal, 1992; Bengio and Bengio, 2000): the chain rule holds for any distribution, so that the
+likelihood is exact with conditionals of any flexibility, and so is the mixture of several orders. Cost: that of its
+conditionals, which `trees` and `linear` say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from typing import Any, ClassVar, Literal
+
+import jax
+import numpy as np
+
+from likely.contract.first_look import between
+from likely.contract.model import FitRun, Model
+from likely.contract.settings import Count, Decay, NonNegative, Several, Unchecked, Whole
+from likely.models.graphs.autoregressive import answers
+from likely.models.graphs.autoregressive.coding import check_categories
+from likely.models.graphs.autoregressive.linear import LinearChains, LinearParams, fit_linear
+from likely.models.graphs.autoregressive.order import check_order, make_orders
+from likely.models.graphs.autoregressive.trees import Growth, TreeParams, Trees, fit_trees
+
+
+class Autoregressive(Model):
+    """Each column given those before it, in one order or several.
+
+    Parameters
+    ----------
+    conditional : "trees", averages of trees with smoothed leaves; or "linear", logistic, softmax, linear-Gaussian and
+        log-linear regressions.
+    n_chains : chains, each with its own order where `order` draws one; the model is their mixture.
+    order : of the columns: "entropy", those of most entropy first, later chains with noise; "given", as they stand;
+        "tree", from parent to child along a Chow-Liu tree; "random"; or a list of all columns by name or position.
+    n_trees : trees that are averaged in each conditional.
+    min_rows : of a leaf, at least.
+    max_depth : of a tree, at most; None sets no limit, 0 makes the columns independent.
+    min_gain : nats of its rows that a split must gain.
+    max_features : share of the inputs, drawn anew, that each split looks at.
+    penalty : of squared weights, in nats, for linear conditionals.
+    n_importance : draws of unobserved cells for evidence and conditionals that have no closed form; cells that have at
+        most so many states together are summed instead, which is exact.
+    schema : what the columns are; None reads it off the data.
+    random_state : seed.
+
+    Examples
+    --------
+    >>> import likely
+    >>> digits = likely.datasets.load("digits")
+    >>> rows = digits.train[:, 20:28]
+    >>> model = Autoregressive(n_chains=1, random_state=0).fit(rows)
+    >>> model.evidence(rows).kind
+    'exact'
+    >>> model.score(digits.test[:, 20:28]) > likely.Independent().fit(rows).score(digits.test[:, 20:28])
+    True
+    """
+
+    conditional: Literal["trees", "linear"] = "trees"
+    _: KW_ONLY
+    n_chains: Count = 4
+    order: Unchecked = "entropy"
+    n_trees: Count = 4
+    min_rows: Count = 5
+    max_depth: Whole | None = None
+    min_gain: NonNegative = 4.0
+    max_features: Decay = 0.6
+    penalty: NonNegative = 1.0
+    n_importance: Several = 1024
+
+    _effort = _conditional_effort = "n_importance"
+    _why_not: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("transform", "fit_transform", "inverse_transform", "denoise"), "its columns share no latent code"
+    )
+
+    @classmethod
+    def _suited(cls, n_rows, n_columns, kinds):
+        # About a microsecond for each row, pair of columns and ten trees.
+        affordable = int(3e9 / max(1, n_rows * n_columns**2))
+        n_chains = between(1, affordable // 4, 4)
+        return {"n_chains": n_chains, "n_trees": between(1, affordable // n_chains, 4)}
+
+    def _init(self, key, columns):
+        if self.conditional == "linear":
+            return LinearParams.empty(self.n_chains, columns)
+        return TreeParams.empty(self.n_chains, columns.n_columns, self.n_trees, self.sizes_)
+
+    def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> LinearParams | TreeParams:
+        columns = self.columns_
+        order = check_order(self.order, self._cell_names())
+        check_categories(columns, self._cell_names())
+        seed = int(jax.random.bits(key))
+        orders = make_orders(order, self.n_chains, rows, columns, np.random.default_rng(seed))
+        if self.conditional == "linear":
+            return fit_linear(rows, columns, orders, self.penalty)
+        growth = Growth(self.n_trees, self.min_rows, self.max_depth, self.min_gain, self.max_features)
+        params = fit_trees(rows, columns, orders, growth, seed, getattr(columns, "ordered", None))
+        self.sizes_ = params.sizes
+        return params
+
+    def _cell_names(self) -> list[str]:
+        return list(self.schema_.names)
+
+    def _chains(self) -> Any:
+        kind = LinearChains if self.conditional == "linear" else Trees
+        return kind(self.params_, self.columns_)
+
+    def _evidence(self, rows, key):
+        return answers.evidence(self._chains(), self.columns_, rows, key, self.n_importance)
+
+    def _sample(self, key, n):
+        return answers.sample(self._chains(), key, n)
+
+    def _condition(self, rows, key):
+        return answers.conditional(self._chains(), self.columns_, rows, key, self.n_importance)
