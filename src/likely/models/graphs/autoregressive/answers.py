@@ -1,4 +1,4 @@
-"""What is asked of a mixture of chains, p(x) = (1/m) Σ_c Π_j p_c(x_j | the cells before j): evidence, conditionals, rows.
+"""What is asked of a mixture of chains, p(x) = (1/m) Σ_c Π_j p_c(x_j | the cells before j): evidence, cells, rows.
 
 Complete rows are exact. So are unobserved cells after the last observed one of an order, which sum to one. Other
 unobserved cells are summed out where they are discrete and have few states together, which is exact; else they are
@@ -270,7 +270,7 @@ def _statistics(states: np.ndarray, weights: np.ndarray, columns: Columns) -> tu
 
     The error is the delta method's, √Σ w² (T - mean)², of weights that belong to independent draws.
     """
-    b, s, _ = states.shape
+    b = len(states)
     mean, squares = np.zeros((b, columns.n_statistics)), np.zeros((b, columns.n_statistics))
     for block in columns.blocks:
         m = len(block.places)

@@ -1,7 +1,7 @@
 """Chains of conditionals: p(x) = (1/m) Σ_c Π_j p_c(x_j | the cells before j in the order of chain c).
 
-The complete directed graph (Neal, 1992; Bengio and Bengio, 2000): the chain rule holds for any distribution, so that the
-likelihood is exact with conditionals of any flexibility, and so is the mixture of several orders. Cost: that of its
+The complete directed graph (Neal, 1992; Bengio and Bengio, 2000). The chain rule holds for any distribution, so that
+the likelihood is exact with conditionals of any flexibility, and so is the mixture of several orders. Cost: that of its
 conditionals, which `trees` and `linear` say.
 """
 
@@ -63,7 +63,7 @@ class Autoregressive(Model):
     n_trees: Count = 4
     min_rows: Count = 5
     max_depth: Whole | None = None
-    min_gain: NonNegative = 4.0
+    min_gain: NonNegative = 1.0
     max_features: Decay = 0.6
     penalty: NonNegative = 1.0
     n_importance: Several = 1024

@@ -152,7 +152,7 @@ def location_cells(columns: Columns) -> np.ndarray:
     return cells
 
 
-def _softmax(logits: np.ndarray) -> np.ndarray:
+def _softmax(logits: Any) -> np.ndarray:
     logits = np.asarray(logits, np.float64)
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
     return weights / weights.sum(axis=1, keepdims=True)

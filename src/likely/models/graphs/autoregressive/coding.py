@@ -2,8 +2,8 @@
 
 An input has at most `MOST_CODES` codes, 0, 1, ..., and one more for a cell that is unobserved. Real cells are cut at
 quantiles of the training rows. Counts are their own codes up to a limit and cut at quantiles beyond it. Categories are
-their own codes; where there are more than the limit, the rarest share the last code. As a *target* a discrete cell keeps
-all its classes; a count's last class holds every larger value, with a geometric law within.
+their own codes; where there are more than the limit, the rarest share the last code. As a *target* a discrete cell
+keeps all its classes; a count's last class holds every larger value, with a geometric law within.
 """
 
 from __future__ import annotations

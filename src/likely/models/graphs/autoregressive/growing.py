@@ -117,9 +117,7 @@ def _class_split(own, codes, classes, inputs, n_codes, is_ordered, min_rows, min
         n = order_by_classes(counts, n_codes[f], is_ordered[f], total, len(own), work, scores, order)
         unobserved = counts[n_codes[f]]
         for side in range(2 if unobserved.sum() > 0 else 1):
-            value, cut = best_class_cut(
-                counts, order, n, unobserved, side == 1, total, min_rows, logs, left, right
-            )
+            value, cut = best_class_cut(counts, order, n, unobserved, side == 1, total, min_rows, logs, left, right)
             if cut >= 0 and value - before > best:
                 best, best_f, best_cut, best_n, best_hole = value - before, f, cut, n, side == 1
                 best_order[:n] = order[:n]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -88,6 +89,7 @@ def fit_linear(rows: np.ndarray, columns: Columns, orders: np.ndarray, penalty: 
     features, centre = centred_features(rows, columns)
     cells, n = location_cells(columns), n_locations(columns)
     weights, bias = np.zeros((len(orders), n, n)), np.zeros((len(orders), n))
+    offset: Any
     log_scale = np.zeros((len(orders), len(columns.real_places)))
     for chain, order in enumerate(orders):
         for place, j in enumerate(order):

@@ -8,7 +8,6 @@ rows to learn, get all of them. Cost: one pass over the rows; all pairs of cells
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -93,6 +92,6 @@ def _codes(rows: np.ndarray, columns: Columns, rng: np.random.Generator) -> np.n
 def _place(label: Any, names: list[str]) -> int:
     if isinstance(label, str) and label in names:
         return names.index(label)
-    if isinstance(label, Integral) and not isinstance(label, bool) and 0 <= label < len(names):
+    if isinstance(label, int | np.integer) and not isinstance(label, bool) and 0 <= label < len(names):
         return int(label)
     raise ValueError(f"`order` names column {label!r}, which is not there; columns: {', '.join(names[:20])}.")

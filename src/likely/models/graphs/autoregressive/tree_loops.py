@@ -1,8 +1,8 @@
 """Rows sent down many trees: their log probabilities along a chain, and cells drawn along it; compiled.
 
 All trees of a model stand in one set of arrays, and a conditional is the average of several trees. A leaf of a discrete
-cell names its place in `tables`, a probability for each class; a node of a real cell names its place in `normals` (mean,
-deviation, what it leaves to its parent), and the law of a leaf is the mixture along the path back to the root.
+cell names its place in `tables`, a probability for each class. A node of a real cell names its place in `normals`
+(mean, deviation, what it leaves to its parent): the law of a leaf is the mixture along the path back to the root.
 """
 
 from __future__ import annotations

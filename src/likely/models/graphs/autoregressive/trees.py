@@ -23,7 +23,8 @@ from likely.models.graphs.autoregressive.coding import Coding, make_coding
 STRENGTHS = (1.0, 4.0, 16.0, 64.0, 256.0)  # of smoothing, in rows, of which the held-out rows choose
 HELD_OUT = 0.25  # share of a tree's rows that choose what of it stays
 MOST_GROWN = 1 << 17  # rows that one tree is grown from; all rows fill its leaves
-TABLE_SHARE = 2.0  # Trees take at most so many times the bytes of the table of training rows in float64.
+TABLE_SHARE = 2.0  # Trees take at most so many times the bytes of the table of training rows in float64,
+LEAST_BYTES = 1 << 20  # or this, which is little for a model, if the table is smaller.
 
 
 _ROWS_CODED = 1 << 14  # rows whose codes are alive together
@@ -112,7 +113,7 @@ def fit_trees(
     codes = code(coding, rows)
     n, d = rows.shape
     table = _Table(np.ascontiguousarray(codes.T), np.ascontiguousarray(rows.T, np.float64), coding, log_table(n))
-    n_bytes = TABLE_SHARE * 8 * n * d / (len(orders) * d * growth.n_trees)
+    n_bytes = max(TABLE_SHARE * 8 * n * d, LEAST_BYTES) / (len(orders) * d * growth.n_trees)
     tasks = [
         (table, int(j), np.sort(order[:place]).astype(np.int32), growth, n_bytes, (seed, chain, int(j), number))
         for chain, order in enumerate(orders)
@@ -164,9 +165,7 @@ def _fit_tree(table: _Table, j: int, inputs: np.ndarray, growth: Growth, n_bytes
     totals, normals, _ = laws(grown, feature, child, bits)
     best, strength, is_leaf = -np.inf, STRENGTHS[0], np.ones(len(feature), bool)
     for candidate in STRENGTHS:
-        fit = growing.held_out_fit(
-            table.codes, held, classes, cells, feature, child, bits, totals, normals, candidate
-        )
+        fit = growing.held_out_fit(table.codes, held, classes, cells, feature, child, bits, totals, normals, candidate)
         value, leaves = growing.cut_back(fit, feature, child)
         if value > best:
             best, strength, is_leaf = value, candidate, leaves
@@ -250,6 +249,7 @@ class Trees:
         from likely.models.graphs.autoregressive import tree_loops
         from likely.montecarlo.compiled import share_out
 
+        loops: Any = tree_loops  # Compiled functions have no types.
         out = np.zeros(len(rows))
         roots, order = np.asarray(self.params.roots)[chain], self.orders[chain]
 
@@ -258,8 +258,8 @@ class Trees:
                 part = slice(first, min(stop, first + _ROWS_CODED))
                 own = np.asarray(rows[part], np.float64)
                 codes = np.zeros(own.shape, np.uint8)
-                tree_loops.code_rows(own, *self._coding, codes)
-                tree_loops.log_terms(own, codes, order, roots, *self._arrays, out[part])
+                loops.code_rows(own, *self._coding, codes)
+                loops.log_terms(own, codes, order, roots, *self._arrays, out[part])
 
         share_out(work, len(rows), multiple=tree_loops.ROWS_TOGETHER)
         return out
@@ -267,20 +267,21 @@ class Trees:
     def complete(
         self, chain: int, rows: np.ndarray, uniforms: np.ndarray, normals: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Rows with unobserved cells drawn along a chain, and log p of the observed ones given all before; both (n, ...).
+        """Rows with unobserved cells drawn along a chain, and log p of the observed ones on the way.
 
         uniforms (n, d, 2) and normals (n, d) are the randomness of each cell.
         """
         from likely.models.graphs.autoregressive import tree_loops
         from likely.montecarlo.compiled import share_out
 
+        loops: Any = tree_loops
         filled, out = np.array(rows, np.float64), np.zeros(len(rows))
         is_real, n_codes, _, starts, edges = self._coding
         roots, order = np.asarray(self.params.roots)[chain], self.orders[chain]
 
         def work(start: int, stop: int) -> None:
             part = slice(start, stop)
-            tree_loops.complete(
+            loops.complete(
                 filled[part], uniforms[part], normals[part], order, is_real, n_codes, starts, edges,
                 roots, *self._arrays, out[part],
             )  # fmt: skip

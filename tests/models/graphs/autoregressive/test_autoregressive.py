@@ -1,0 +1,278 @@
+"""Chains against enumeration, quadrature and closed forms; orders, holes, odd tables."""
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+import likely
+from likely.columns import Columns
+from likely.models.graphs.autoregressive import answers, growing, linear, splits, trees
+from likely.models.graphs.autoregressive.coding import MOST_CODES, make_coding
+from likely.models.graphs.autoregressive.order import make_orders
+from likely.schema import Column, Schema
+from tests.models.graphs.autoregressive.chain_checks import (
+    SIZES,
+    all_states,
+    check_every_marginal,
+    check_quadrature,
+    check_sums_to_one,
+    discrete_rows,
+    discrete_schema,
+    real_rows,
+)
+
+KINDS = ("trees", "linear")
+EASY = {"min_gain": 1.0, "n_trees": 2, "n_chains": 2}  # trees that split tables as small as these
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rows = discrete_rows(0, holes=0.1)
+    return {
+        kind: likely.Autoregressive(kind, **EASY, schema=discrete_schema(), random_state=0).fit(rows) for kind in KINDS
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_probabilities_of_all_rows_sum_to_one(fitted, kind):
+    check_sums_to_one(fitted[kind], all_states())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_pattern_of_holes_is_the_marginal(fitted, kind):
+    check_every_marginal(fitted[kind], all_states())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sampled_holes_are_the_marginal_within_their_error(fitted, kind):
+    """With few draws allowed, holes of more states than these are drawn."""
+    model = fitted[kind]
+    few = likely.Autoregressive(**model.get_params() | {"n_importance": 5}).fit(discrete_rows(0, holes=0.1))
+    few.params_, few.n_importance = model.params_, 2000
+    few._chains = model._chains
+    limit = answers._divided
+    try:
+        answers._divided = lambda holes, columns, most: limit(holes, columns, 2)
+        check_every_marginal(few, all_states())
+    finally:
+        answers._divided = limit
+
+
+def test_trees_split_and_are_better_than_independent_columns(fitted):
+    rows = discrete_rows(1)
+    assert len(fitted["trees"].params_.feature) > 2 * SIZES[0] * len(SIZES)
+    independent = likely.Independent(schema=discrete_schema()).fit(discrete_rows(0, holes=0.1))
+    assert (fitted["trees"].evidence(rows) - independent.evidence(rows)).interval()[0] > 0.1
+
+
+@pytest.mark.parametrize("kind", ["binary", "categorical", "real"])
+def test_trees_without_depth_are_independent_columns(kind):
+    rows = real_rows(0) if kind == "real" else discrete_rows(0, sizes=(2, 2, 2), holes=0.2)
+    columns = tuple(Column(f"x{i}", kind, (0, 1) if kind == "categorical" else None) for i in range(3))
+    schema = Schema(columns)
+    chain = likely.Autoregressive(max_depth=0, schema=schema, random_state=0).fit(rows)
+    base = likely.Independent(schema=schema).fit(rows)
+    np.testing.assert_allclose(chain.score_samples(rows), base.score_samples(rows), rtol=1e-5, atol=1e-5)
+
+
+def test_holes_of_trees_on_real_columns_against_quadrature():
+    rows = real_rows(0)
+    model = likely.Autoregressive(n_chains=2, n_importance=4000, random_state=0).fit(rows)
+    for hole in range(3):
+        check_quadrature(model, rows, hole)
+
+
+def test_counts_have_room_beyond_the_largest():
+    rows = np.random.default_rng(0).poisson(3.0, (200, 2)).astype(float)
+    schema = Schema((Column("a", "count"), Column("b", "count")))
+    model = likely.Autoregressive(schema=schema, random_state=0).fit(rows)
+    alone = np.column_stack([np.arange(300.0), np.full(300, np.nan)])
+    first = model.evidence(alone)
+    assert np.isfinite(first.values).all()
+    np.testing.assert_allclose(np.exp(first.values).sum(), 1, rtol=0.02)
+    drawn = model.sample(3000, random_state=1)
+    assert (drawn == np.floor(drawn)).all()
+    error = rows[:, 0].std() * np.sqrt(1 / 3000 + 1 / 200)
+    assert abs(drawn[:, 0].mean() - rows[:, 0].mean()) < 5 * error
+
+
+# ------------------------------------------------------------------ linear conditionals
+def test_linear_gaussian_chain_is_least_squares():
+    rows = real_rows(3)
+    model = likely.Autoregressive("linear", n_chains=1, order=[2, 0, 1], penalty=0.0, random_state=0).fit(rows)
+    total = np.zeros(len(rows))
+    for place, j in enumerate([2, 0, 1]):
+        before = rows[:, [2, 0, 1][:place]]
+        # The same regression on the same rows and one of ignorance: at the means, one deviation off either way.
+        x = np.vstack([before, before.mean(axis=0)]) if place else np.zeros((len(rows) + 1, 0))
+        x = np.hstack([x, np.ones((len(x), 1))])
+        y = np.append(rows[:, j], rows[:, j].mean())
+        slope = np.linalg.lstsq(x, y, rcond=None)[0]
+        residuals = ((y - x @ slope) ** 2).sum() + rows[:, j].var()
+        total += stats.norm.logpdf(rows[:, j], (x @ slope)[:-1], np.sqrt(residuals / len(y)))
+    np.testing.assert_allclose(model.score_samples(rows), total, rtol=1e-4, atol=1e-4)
+
+
+def test_softmax_and_poisson_regressions_are_stationary():
+    """The gradient of the penalised log likelihood, by hand, vanishes."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 3))
+    y = (x[:, 0] + rng.normal(size=200) > 0).astype(float) + (x[:, 1] > 0.5)
+    weights, bias = linear.softmax_regression(x, y, 4, 2.0)
+    x_all, y_all = np.vstack([x, np.zeros((4, 3))]), np.append(y, np.arange(4)).astype(int)
+    rows = np.append(np.ones(200), np.full(4, 0.25))
+    logits = x_all @ weights.T + bias
+    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    gradient = (rows[:, None] * (np.eye(4)[y_all] - shares)).T @ x_all - 2.0 * weights
+    assert np.abs(gradient).max() < 0.02  # of 200 rows
+    counts = rng.poisson(np.exp(0.5 + 0.3 * x[:, 0])).astype(float)
+    slope, offset = linear.poisson_regression(x, counts, 2.0)
+    x_all, y_all = np.vstack([x, np.zeros((1, 3))]), np.append(counts, 1.0)
+    gradient = (y_all - np.exp(x_all @ slope[0] + offset)) @ x_all - 2.0 * slope[0]
+    assert np.abs(gradient).max() < 0.02
+
+
+def test_linear_laws_depend_on_earlier_cells_alone(fitted):
+    model = fitted["linear"]
+    x = jax.numpy.asarray(discrete_rows(2, n=1), jax.numpy.float32)
+    cells = model.columns_.column_of[~model.columns_.is_quadratic]
+    for chain, order in enumerate(np.asarray(model.params_.orders)):
+        place = np.argsort(order)
+        weights = np.asarray(model.params_.weights[chain])
+        later = place[cells][:, None] <= place[cells][None, :]
+        assert (weights[later] == 0).all()
+        assert (weights[~later] != 0).any()
+        assert model._chains().laws(chain, x).location.shape == (1, len(cells))
+
+
+# ------------------------------------------------------------------ trees
+def test_the_best_subset_of_categories_is_found():
+    """For two classes an order by share leads to the best of all subsets: compared with every one of them."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        counts = np.zeros((7, 2), np.int64)
+        counts[:6] = rng.integers(0, 12, (6, 2))
+        total = counts.sum(axis=0)
+        order, scores, work = np.zeros(7, np.int64), np.zeros(7), np.zeros(2)
+        n = splits.order_by_classes(counts, 6, False, total, total.sum(), work, scores, order)
+        logs = growing.log_table(int(total.sum()))
+        room = np.zeros(2, np.int64), np.zeros(2, np.int64)
+        value, _ = splits.best_class_cut(counts, order, n, counts[6], False, total, 1, logs, *room)
+        best = -np.inf
+        for subset in range(1, 63):
+            left = counts[:6][[bool(subset >> k & 1) for k in range(6)]].sum(axis=0)
+            if 0 < left.sum() < total.sum():
+                parts = [left, total - left]
+                best = max(best, sum(logs[part].sum() - logs[part.sum()] for part in parts))
+        np.testing.assert_allclose(value, best)
+
+
+def test_categories_without_an_order_are_split_as_sets():
+    """A target that depends on a category's parity takes one split where there is no order, and many where there is."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 8, 1000).astype(float)
+    rows = np.column_stack([x, (x % 2 + (rng.random(1000) < 0.05)) % 2])
+    columns = Columns(("categorical", "binary"), (8, 1))
+    growth = trees.Growth(1, 5, None, 4.0, 1.0)
+    sizes = {}
+    for ordered in (False, True):
+        params = trees.fit_trees(rows, columns, np.array([[0, 1]]), growth, 0, (ordered, False))
+        sizes[ordered] = len(params.feature) - 1
+    assert sizes[False] == 3
+    assert sizes[True] > 10
+
+
+def test_threads_change_no_bit(monkeypatch):
+    rows = discrete_rows(0, n=2000, holes=0.1)
+    found = []
+    for n in (1, 3):
+        monkeypatch.setattr("likely.montecarlo.compiled.n_threads", lambda n=n: n)
+        model = likely.Autoregressive(**EASY, schema=discrete_schema(), random_state=0).fit(rows)
+        found.append((model.params_, model.score_samples(rows), model.sample(1000)))
+    jax.tree.map(np.testing.assert_array_equal, *found)
+
+
+def test_trees_stay_small_beside_their_table():
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 60, (12_000, 6)).astype(float)
+    rows[:, 1::2] = (rows[:, ::2] * 7 + rng.integers(0, 3, (12_000, 3))) % 60
+    model = likely.Autoregressive(schema=discrete_schema((60,) * 6), random_state=0).fit(rows)
+    n_bytes = sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(model.params_))
+    assert n_bytes <= 2 * rows.nbytes
+    assert model.score(rows) > likely.Independent(schema=discrete_schema((60,) * 6)).fit(rows).score(rows) + 3
+
+
+def test_many_categories_share_codes_and_keep_their_classes():
+    rng = np.random.default_rng(0)
+    rows = rng.geometric(0.02, (2000, 1)).clip(1, 300).astype(float) - 1
+    coding = make_coding(rows, Columns(("categorical",), (300,)))
+    assert coding.n_codes[0] == MOST_CODES
+    assert coding.n_classes[0] == 300
+    codes = trees.code(coding, rows)[:, 0]
+    common = np.bincount(rows[:, 0].astype(int)).argmax()
+    assert len(np.unique(rows[codes == codes[rows[:, 0] == common][0], 0])) == 1
+
+
+# ------------------------------------------------------------------ orders
+def test_orders():
+    rows = discrete_rows(0, sizes=(2, 5, 3, 2), n=2000)
+    columns = Columns(("categorical",) * 4, (2, 5, 3, 2))
+    rng = np.random.default_rng(0)
+    by_entropy = make_orders("entropy", 3, rows, columns, rng)
+    assert by_entropy[0, 0] == 1
+    assert len(np.unique(by_entropy, axis=0)) > 1
+    np.testing.assert_array_equal(make_orders("given", 2, rows, columns, rng), [[0, 1, 2, 3]] * 2)
+    for order in ("random", "tree"):
+        np.testing.assert_array_equal(np.sort(make_orders(order, 3, rows, columns, rng)), [[0, 1, 2, 3]] * 3)
+
+
+def test_a_chow_liu_order_follows_the_chain():
+    """Along a Markov chain every cell comes right after a neighbour of it."""
+    rng = np.random.default_rng(0)
+    rows = np.cumsum(rng.random((4000, 5)) < 0.2, axis=1) % 2.0
+    mixed = rows[:, [3, 0, 4, 2, 1]]
+    order = make_orders("tree", 1, mixed, Columns(("binary",) * 5, (1,) * 5), rng)[0]
+    walk = np.array([3, 0, 4, 2, 1])[order]
+    for place in range(1, 5):
+        assert np.abs(walk[:place] - walk[place]).min() == 1
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        ("backwards", "must be one of given, entropy, tree, random"),
+        (3, "must be one of given, entropy, tree, random"),
+        ([0, 1], r"misses 2 of 4 columns: 'x2', 'x3'\."),
+        ([0, 1, 2, 2], "names column 2 twice"),
+        (["x0", "x1", "x2", "y"], "names column 'y', which is not there"),
+    ],
+)
+def test_wrong_orders_are_refused(order, said):
+    model = likely.Autoregressive(order=order, schema=discrete_schema())
+    with pytest.raises(ValueError, match=said):
+        model.fit(discrete_rows(0))
+
+
+def test_columns_may_be_named_in_an_order():
+    model = likely.Autoregressive(order=["x3", "x0", "x2", "x1"], n_chains=1, schema=discrete_schema())
+    np.testing.assert_array_equal(model.fit(discrete_rows(0)).params_.orders, [[3, 0, 2, 1]])
+
+
+# ------------------------------------------------------------------ odd tables
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_row_and_constant_columns(kind):
+    rows = np.array([[1.0, 2.5, 0.0]])
+    for table in (rows, np.repeat(rows, 30, axis=0)):
+        model = likely.Autoregressive(kind, random_state=0).fit(table)
+        assert np.isfinite(model.score(table))
+        assert np.isfinite(model.sample(5)).all()
+        assert np.isfinite(model.impute(np.array([[np.nan, np.nan, 0.0]]))).all()
+
+
+def test_a_column_that_names_each_row_is_refused():
+    schema = Schema((Column("id", "categorical", tuple(range(100_000))), Column("b", "binary")))
+    rows = np.column_stack([np.arange(100.0), np.zeros(100)])
+    with pytest.raises(ValueError, match=r"'id' has 100000 categories, and trees take at most 4096: drop it"):
+        likely.Autoregressive(schema=schema).fit(rows)
