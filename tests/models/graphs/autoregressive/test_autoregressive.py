@@ -144,7 +144,7 @@ def test_linear_laws_depend_on_earlier_cells_alone(fitted):
         later = place[cells][:, None] <= place[cells][None, :]
         assert (weights[later] == 0).all()
         assert (weights[~later] != 0).any()
-        assert model._chains().laws(chain, x).location.shape == (1, len(cells))
+        assert model._chains().laws(chain, x, None).location.shape == (1, len(cells))
 
 
 # ------------------------------------------------------------------ trees
@@ -253,6 +253,39 @@ def test_wrong_orders_are_refused(order, said):
     model = likely.Autoregressive(order=order, schema=discrete_schema())
     with pytest.raises(ValueError, match=said):
         model.fit(discrete_rows(0))
+
+
+def test_cells_of_one_column_stay_together():
+    rng = np.random.default_rng(0)
+    rows, columns = rng.random((100, 4)), Columns(("real",) * 4, (1,) * 4)
+    for order in ("random", "entropy", "tree"):
+        for own in make_orders(order, 5, rows, columns, rng, np.array([0, 1, 1, 2])):
+            assert np.flatnonzero(own == 2)[0] == np.flatnonzero(own == 1)[0] + 1
+    np.testing.assert_array_equal(make_orders([2, 1, 0], 1, rows, columns, rng, np.array([0, 1, 1, 2])), [[3, 1, 2, 0]])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_value_on_a_spike_is_absent_and_evidence_exact(kind):
+    """Rows on and off a spike are exact; over both sides of the switch and all values the law integrates to one."""
+    rng = np.random.default_rng(0)
+    n = 400
+    on, group = rng.random(n) < 0.4, rng.integers(0, 2, n)
+    rows = np.column_stack([np.where(on, 0.0, np.exp(rng.normal(group, 0.5))), (group + (rng.random(n) < 0.1)) % 2])
+    schema = Schema((Column("gain", "real", spikes=(0.0,)), Column("group", "binary")))
+    model = likely.Autoregressive(kind, order=["gain", "group"], schema=schema, random_state=0).fit(rows)
+    assert model.columns_.n_columns == 3
+    assert model.evidence(rows).kind == "exact"
+    axis = np.linspace(-10, 60, 7001)[1:]
+    total = 0.0
+    for label in (0.0, 1.0):
+        on_spike = np.exp(model.score_samples(np.array([[0.0, label]])))[0]
+        beside = np.exp(model.score_samples(np.column_stack([axis, np.full(len(axis), label)])))
+        total += on_spike + beside[axis != 0].sum() * (axis[1] - axis[0])
+    np.testing.assert_allclose(total, 1, atol=5e-3)  # the rule's own error at the steep side of a warped density
+    drawn = model.sample(4000, random_state=0)
+    assert abs((drawn[:, 0] == 0).mean() - on.mean()) < 5 * 0.5 * np.sqrt(1 / 4000 + 1 / n)
+    filled = model.condition(np.array([[np.nan, 1.0]])).sample(200, random_state=0)
+    assert 0 < np.mean([copy[0, 0] == 0 for copy in filled]) < 1
 
 
 def test_columns_may_be_named_in_an_order():

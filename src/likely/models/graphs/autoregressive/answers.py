@@ -4,6 +4,9 @@ Complete rows are exact. So are unobserved cells after the last observed one of 
 unobserved cells are summed out where they are discrete and have few states together, which is exact; else they are
 drawn along the order, and each draw weighs as much as the observed cells after it are probable: importance sampling,
 an unbiased p whose logarithm is a lower bound in expectation.
+
+The value of a column that is on one of its spikes is not unobserved but *absent*: a function of the column's switch,
+which comes before it. Nothing is summed over it, and later cells see that it is not there.
 """
 
 from __future__ import annotations
@@ -35,6 +38,11 @@ class Chains(Protocol):
         """(m, d) the cells of each chain, one after the other."""
         ...
 
+    @property
+    def switches(self) -> np.ndarray:
+        """(d,) the cell that says by a number above 0 that a cell is absent; -1 where there is none."""
+        ...
+
     def log_terms(self, chain: int, rows: np.ndarray) -> np.ndarray:
         """(n,) Σ log p(x_j | the cells before) over the observed cells of rows (n, d)."""
         ...
@@ -53,9 +61,9 @@ def evidence(chains: Chains, columns: Columns, rows: np.ndarray, key: jax.Array,
     """Log p of the observed cells of rows."""
     n_chains, groups = len(chains.orders), min(N_REPLICATES, n_importance)
     logs, shares = np.zeros((n_chains, len(rows))), np.ones((n_chains, len(rows), groups))
-    sampled = np.zeros(len(rows), bool)
+    sampled, holes = np.zeros(len(rows), bool), holes_of(rows, chains.switches)
     for chain, order in enumerate(chains.orders):
-        pending = _pending(rows, order)
+        pending = _pending(rows, holes, order)
         few, many = _divided(pending, columns, n_importance)
         plain = ~(few | many)
         logs[chain, plain] = _in_blocks(chains, chain, rows[plain])
@@ -79,7 +87,7 @@ def conditional(
     chains: Chains, columns: Columns, rows: np.ndarray, key: jax.Array, n_importance: int
 ) -> ConditionalParts:
     """The unobserved cells of rows given the others."""
-    holes = np.isnan(rows)
+    holes = holes_of(rows, chains.switches)
     few, many = _divided(holes, columns, n_importance)
     n = len(rows)
     mean, stderr = np.zeros((n, columns.n_statistics)), np.zeros((n, columns.n_statistics))
@@ -121,12 +129,20 @@ def sample(chains: Chains, key: jax.Array, n: int) -> np.ndarray:
 
 
 # ------------------------------------------------------------------ which holes are summed, which are drawn
-def _pending(rows: np.ndarray, order: np.ndarray) -> np.ndarray:
+def holes_of(rows: np.ndarray, switches: np.ndarray) -> np.ndarray:
+    """(n, d) cells that are unobserved, and not absent."""
+    holes, own = np.isnan(rows), np.flatnonzero(switches >= 0)
+    with np.errstate(invalid="ignore"):
+        holes[:, own] &= ~(rows[:, switches[own]] > 0)
+    return holes
+
+
+def _pending(rows: np.ndarray, holes: np.ndarray, order: np.ndarray) -> np.ndarray:
     """(n, d) unobserved cells that come before an observed one; those after the last sum to one."""
     seen = ~np.isnan(rows[:, order])
     later = np.flip(np.logical_or.accumulate(np.flip(seen, axis=1), axis=1), axis=1)
     out = np.zeros(rows.shape, bool)
-    out[:, order] = later & ~seen
+    out[:, order] = later & holes[:, order]
     return out
 
 
@@ -230,10 +246,11 @@ def _posteriors(
     chains: Chains, rows: np.ndarray, index: np.ndarray, columns: Columns
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Rows whose holes can be listed, those with equally many states together: (numbers, states (b, s, d), shares)."""
-    n_states = np.where(np.isnan(rows[index]), _n_states(columns)[None], 1).prod(axis=1).astype(np.int64)
+    holes = holes_of(rows, chains.switches)
+    n_states = np.where(holes[index], _n_states(columns)[None], 1).prod(axis=1).astype(np.int64)
     for n in np.unique(n_states):
         for at in _batches(index[n_states == n], n, rows.shape[1]):
-            listed = _listed(rows[at], np.isnan(rows[at]), columns)
+            listed = _listed(rows[at], holes[at], columns)
             logs = logsumexp([chains.log_terms(c, listed.rows) for c in range(len(chains.orders))], axis=0)
             yield at, listed.rows.reshape(len(at), n, -1), _shares(logs.reshape(len(at), n))
 
@@ -268,14 +285,21 @@ def _draws(
 def _statistics(states: np.ndarray, weights: np.ndarray, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
     """(b, D) averages of T(x) over states (b, s, d) by weights (b, s) that sum to one, and their errors.
 
-    The error is the delta method's, √Σ w² (T - mean)², of weights that belong to independent draws.
+    The error is the delta method's, √Σ w² (T - mean)², of weights that belong to independent draws. Cells that are
+    absent in some states are averaged over the others.
     """
-    b = len(states)
+    b, whole = len(states), weights
     mean, squares = np.zeros((b, columns.n_statistics)), np.zeros((b, columns.n_statistics))
     for block in columns.blocks:
         m = len(block.places)
         for at, place in enumerate(block.places):
             cells, own = states[:, :, place], slice(block.start + at, block.stop, m)
+            absent = np.isnan(cells)
+            weights = whole
+            if absent.any():
+                weights = np.where(absent, 0, whole)
+                weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+                cells = np.where(absent, 0, cells)
             if block.kind == "categorical":
                 k = block.n_statistics
                 where = (np.arange(b)[:, None] * k + cells.astype(np.intp)).ravel()

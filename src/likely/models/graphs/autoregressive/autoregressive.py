@@ -13,6 +13,8 @@ from typing import Any, ClassVar, Literal
 import jax
 import numpy as np
 
+from likely.columns.cells import Cells
+from likely.columns.codecs.switch import Switch
 from likely.contract.first_look import between
 from likely.contract.model import FitRun, Model
 from likely.contract.settings import Count, Decay, NonNegative, Several, Unchecked, Whole
@@ -21,6 +23,16 @@ from likely.models.graphs.autoregressive.coding import check_categories
 from likely.models.graphs.autoregressive.linear import LinearChains, LinearParams, fit_linear
 from likely.models.graphs.autoregressive.order import check_order, make_orders
 from likely.models.graphs.autoregressive.trees import Growth, TreeParams, Trees, fit_trees
+
+
+def switches_of(cells: Cells) -> np.ndarray:
+    """(d,) the cell that switches each cell off, -1 where there is none; see `answers`."""
+    out = np.full(cells.columns.n_columns, -1)
+    for place, codec in enumerate(cells.codecs):
+        if isinstance(codec, Switch):
+            own = cells.cells_of(place)
+            out[own.start + 1 : own.stop] = own.start
+    return out
 
 
 class Autoregressive(Model):
@@ -87,23 +99,22 @@ class Autoregressive(Model):
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> LinearParams | TreeParams:
         columns = self.columns_
-        order = check_order(self.order, self._cell_names())
-        check_categories(columns, self._cell_names())
+        names = [column.name for column in self.schema_.columns]
+        order = check_order(self.order, names)
+        cells = self.cells_.column_of
+        check_categories(columns, [names[column] for column in cells])
         seed = int(jax.random.bits(key))
-        orders = make_orders(order, self.n_chains, rows, columns, np.random.default_rng(seed))
+        orders = make_orders(order, self.n_chains, rows, columns, np.random.default_rng(seed), cells)
         if self.conditional == "linear":
             return fit_linear(rows, columns, orders, self.penalty)
         growth = Growth(self.n_trees, self.min_rows, self.max_depth, self.min_gain, self.max_features)
-        params = fit_trees(rows, columns, orders, growth, seed, getattr(columns, "ordered", None))
+        params = fit_trees(rows, columns, orders, growth, seed, columns.ordered)
         self.sizes_ = params.sizes
         return params
 
-    def _cell_names(self) -> list[str]:
-        return list(self.schema_.names)
-
     def _chains(self) -> Any:
         kind = LinearChains if self.conditional == "linear" else Trees
-        return kind(self.params_, self.columns_)
+        return kind(self.params_, self.columns_, switches_of(self.cells_))
 
     def _evidence(self, rows, key):
         return answers.evidence(self._chains(), self.columns_, rows, key, self.n_importance)

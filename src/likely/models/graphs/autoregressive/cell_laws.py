@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float
 
 from likely.columns import Columns
 from likely.nets.column_interface import MIN_SCALE, n_locations, softplus
-from likely.runtime import by_blocks
+from likely.runtime import by_blocks, float_dtype
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 MAX_LOG_RATE = 15.0  # of a count: three million
@@ -73,8 +73,8 @@ def log_mixture(x: Float[Array, "n r"], log_weights: Array, means: Array, log_sc
 class ParametricChains(abc.ABC):
     """Chains whose laws are a function of the whole row; a cell's own law does not depend on it or on later cells."""
 
-    def __init__(self, params: Any, columns: Columns):
-        self.params, self.columns = params, columns
+    def __init__(self, params: Any, columns: Columns, switches: np.ndarray):
+        self.params, self.columns, self.switches = params, columns, switches
 
     @property
     def orders(self) -> np.ndarray:
@@ -82,16 +82,16 @@ class ParametricChains(abc.ABC):
         return np.asarray(self.params.orders)
 
     @abc.abstractmethod
-    def laws(self, chain: int, x: Array) -> CellLaws:
-        """The laws of all cells of rows (n, d) without holes, compiled."""
+    def laws(self, chain: int, x: Array, known: Array | None) -> CellLaws:
+        """The laws of all cells of rows (n, d), of which some are known, compiled."""
 
     @abc.abstractmethod
-    def log_terms_of(self, chain: int, x: Array, observed: Array | None) -> Array:
-        """`log_prob_of_cells` of these laws, compiled."""
+    def log_terms_of(self, chain: int, x: Array, known: Array | None, asked: Array | None) -> Array:
+        """`log_prob_of_cells` of these laws, for the cells that are asked for, compiled."""
 
     def log_terms(self, chain: int, rows: np.ndarray) -> np.ndarray:
         """(n,) the sum of log p(x_j | the cells before) over the observed cells of rows (n, d)."""
-        return by_blocks(lambda x, observed: self.log_terms_of(chain, x, observed), rows).astype(np.float64)
+        return by_blocks(lambda x, known: self.log_terms_of(chain, x, known, known), rows).astype(np.float64)
 
     def complete(
         self, chain: int, rows: np.ndarray, uniforms: np.ndarray, normals: np.ndarray
@@ -105,18 +105,19 @@ class ParametricChains(abc.ABC):
 
     def _complete(self, chain: int, rows: np.ndarray, uniforms: np.ndarray, normals: np.ndarray) -> Any:
         n, d = rows.shape
-        padded = np.zeros((_ROWS_DRAWN, d), rows.dtype)
-        padded[:n] = np.nan_to_num(rows)
-        holes = np.isnan(rows)
+        padded, asked = np.zeros((_ROWS_DRAWN, d), float_dtype()), np.zeros((_ROWS_DRAWN, d), bool)
+        padded[:n], asked[:n] = np.nan_to_num(rows), ~np.isnan(rows)
+        known = asked.copy()
         for j in self.orders[chain]:
-            own = np.flatnonzero(holes[:, j])
+            absent = self.switches[j] >= 0 and padded[:n, self.switches[j]] > 0
+            own = np.flatnonzero(~known[:n, j] & ~absent)
             if len(own):
-                laws = jax.tree.map(lambda a, own=own: np.asarray(a)[own], self.laws(chain, jnp.asarray(padded)))
+                found = self.laws(chain, jnp.asarray(padded), jnp.asarray(known))
+                laws = jax.tree.map(lambda a, own=own: np.asarray(a)[own], found)
                 padded[own, j] = draw_cell(self.columns, laws, int(j), uniforms[own, j], normals[own, j])
-        observed = np.zeros(padded.shape, bool)
-        observed[:n] = ~holes
-        logs = self.log_terms_of(chain, jnp.asarray(padded), jnp.asarray(observed))
-        return np.where(holes, padded[:n], rows), np.asarray(logs)[:n]
+                known[own, j] = True
+        logs = self.log_terms_of(chain, jnp.asarray(padded), jnp.asarray(known), jnp.asarray(asked))
+        return np.where(asked[:n], rows, np.where(known[:n], padded[:n], np.nan)), np.asarray(logs)[:n]
 
 
 def draw_cell(

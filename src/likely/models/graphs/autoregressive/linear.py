@@ -14,7 +14,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from likely.columns import Columns
 from likely.models.graphs.autoregressive.cell_laws import (
@@ -56,9 +56,11 @@ class LinearParams(eqx.Module):
         )
 
 
-def laws(params: LinearParams, chain: Array, x: Float[Array, "n d"], columns: Columns) -> CellLaws:
-    """The laws of all cells."""
-    features = encoder_features(columns, x, None, params.centre)
+def laws(
+    params: LinearParams, chain: Array, x: Float[Array, "n d"], known: Bool[Array, "n d"] | None, columns: Columns
+) -> CellLaws:
+    """The laws of all cells; those that are not known are read as usual."""
+    features = encoder_features(columns, x, known, params.centre)
     location = features @ params.weights[chain].T + params.bias[chain][None]
     real = np.isin(location_cells(columns), columns.real_places)
     means = location[:, real][..., None]
@@ -70,18 +72,20 @@ _laws = eqx.filter_jit(laws)
 
 
 @eqx.filter_jit
-def _log_terms(params: LinearParams, chain: Array, x: Array, observed: Array | None, columns: Columns) -> Array:
-    return log_prob_of_cells(columns, laws(params, chain, x, columns), x, observed)
+def _log_terms(
+    params: LinearParams, chain: Array, x: Array, known: Array | None, asked: Array | None, columns: Columns
+) -> Array:
+    return log_prob_of_cells(columns, laws(params, chain, x, known, columns), x, asked)
 
 
 class LinearChains(ParametricChains):
     """Chains of linear conditionals, as `answers` asks them."""
 
-    def laws(self, chain, x):
-        return _laws(self.params, jnp.asarray(chain), x, self.columns)
+    def laws(self, chain, x, known):
+        return _laws(self.params, jnp.asarray(chain), x, known, self.columns)
 
-    def log_terms_of(self, chain, x, observed):
-        return _log_terms(self.params, jnp.asarray(chain), x, observed, self.columns)
+    def log_terms_of(self, chain, x, known, asked):
+        return _log_terms(self.params, jnp.asarray(chain), x, known, asked, self.columns)
 
 
 def fit_linear(rows: np.ndarray, columns: Columns, orders: np.ndarray, penalty: float) -> LinearParams:

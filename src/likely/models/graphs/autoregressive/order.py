@@ -42,9 +42,32 @@ def check_order(order: Any, names: Sequence[str]) -> list[int] | str:
 
 
 def make_orders(
-    order: list[int] | str, n_chains: int, rows: np.ndarray, columns: Columns, rng: np.random.Generator
+    order: list[int] | str,
+    n_chains: int,
+    rows: np.ndarray,
+    columns: Columns,
+    rng: np.random.Generator,
+    column_of: np.ndarray | None = None,
 ) -> np.ndarray:
-    """(n_chains, d) the cells of each chain, one after the other."""
+    """(n_chains, d) the cells of each chain, one after the other.
+
+    column_of : (d,) the user's column that each cell belongs to, which an order names; None where they are the same.
+        Cells of one column stay together, in the order that they have.
+    """
+    owner = np.arange(columns.n_columns) if column_of is None else np.asarray(column_of)
+    cells = _orders_of_cells(order, n_chains, rows, columns, rng, owner)
+    first = [list(dict.fromkeys(owner[own].tolist())) for own in cells]  # columns as they first appear
+    return np.stack([np.concatenate([np.flatnonzero(owner == column) for column in each]) for each in first])
+
+
+def _orders_of_cells(
+    order: list[int] | str,
+    n_chains: int,
+    rows: np.ndarray,
+    columns: Columns,
+    rng: np.random.Generator,
+    owner: np.ndarray,
+) -> np.ndarray:
     d = columns.n_columns
     if order == "random":
         return np.stack([rng.permutation(d) for _ in range(n_chains)])
@@ -54,7 +77,9 @@ def make_orders(
         return np.stack([np.argsort(-each, kind="stable") for each in moved])
     if order == "tree":
         return _tree_orders(_codes(rows, columns, rng), n_chains)
-    return np.tile(np.arange(d) if order == "given" else np.array(order), (n_chains, 1))
+    if order == "given":
+        return np.tile(np.arange(d), (n_chains, 1))
+    return np.tile(np.argsort(np.argsort(np.array(order))[owner], kind="stable"), (n_chains, 1))
 
 
 def _tree_orders(codes: np.ndarray, n_chains: int) -> np.ndarray:

@@ -116,7 +116,7 @@ def draw_at(path, u, normal, j, value, n_classes, stays, tables, normals, above)
 
 @njit(nogil=True, cache=True)
 def complete(
-    rows, uniforms, normal_noise, order, is_real, n_codes, starts, edges,
+    rows, uniforms, normal_noise, order, switches, is_real, n_codes, starts, edges,
     roots, nodes, n_classes, stays, tables, normals, above, out,
 ):  # fmt: skip
     """Fill the unobserved cells of rows in place, drawn along one chain; add log p of the observed ones to out (n,).
@@ -128,6 +128,9 @@ def complete(
     for i in range(len(rows)):
         for j in order:
             x = rows[i, j]
+            if np.isnan(x) and switches[j] >= 0 and rows[i, switches[j]] > 0:
+                codes[0, j] = n_codes[j]  # absent
+                continue
             if np.isnan(x):
                 which = uniforms[i, j, 0] * n_trees
                 tree = min(int(which), n_trees - 1)

@@ -221,12 +221,13 @@ def _joined(trees: list[Tree], cells: list[int], orders: np.ndarray, n_trees: in
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trees:
     """Chains of trees, as `answers` asks them."""
 
     params: TreeParams
     columns: Columns
+    switches: np.ndarray
 
     @property
     def orders(self) -> np.ndarray:
@@ -282,7 +283,7 @@ class Trees:
         def work(start: int, stop: int) -> None:
             part = slice(start, stop)
             loops.complete(
-                filled[part], uniforms[part], normals[part], order, is_real, n_codes, starts, edges,
+                filled[part], uniforms[part], normals[part], order, self.switches, is_real, n_codes, starts, edges,
                 roots, *self._arrays, out[part],
             )  # fmt: skip
 
