@@ -38,6 +38,8 @@ NAMES = (
     "denoising",
     "pretraining",
     "debd",
+    "chain",
+    "chain_network",
     "scaling",
     "ising",
     "ais_torch",

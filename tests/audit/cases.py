@@ -37,7 +37,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 # The same classes with other settings, which take another way to their answers.
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "Autoregressive, trees": ("Autoregressive", {"conditional": "trees", "n_trees": 2, "min_gain": 1.0}),
+    "Autoregressive, trees": ("Autoregressive", {"conditional": "trees", "n_trees": 2}),
     "Mixture, full": ("Mixture", {"covariance": "full"}),
     "Mixture, tied": ("Mixture", {"covariance": "tied"}),
     "Hopfield, dense": ("Hopfield", {"memory": "dense", "beta": 0.5}),

@@ -17,7 +17,7 @@ from tests.models.graphs.autoregressive.chain_checks import (
 
 @pytest.fixture(scope="module")
 def trees():
-    settings = {"min_gain": 1.0, "n_trees": 2, "n_chains": 1, "schema": discrete_schema(), "random_state": 0}
+    settings = {"n_trees": 2, "n_chains": 1, "schema": discrete_schema(), "random_state": 0}
     return likely.Autoregressive(**settings).fit(discrete_rows(0))
 
 

@@ -80,7 +80,7 @@ ENTRIES: tuple[Entry, ...] = (
         "Autoregressive",
         "likely.models.graphs.autoregressive.autoregressive",
         "graphs",
-        "each column given those before it, by trees or linear maps, in several orders",
+        "each column given those before it, by trees, a network ..., in several orders",
         hooks=(*_DENSITY, "_condition"),
     ),
     Entry("Mixture", "likely.models.latent.mixture.mixture", "latent", "mixture of products or of Gaussians, by EM"),

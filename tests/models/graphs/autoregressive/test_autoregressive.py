@@ -1,15 +1,20 @@
 """Chains against enumeration, quadrature and closed forms; orders, holes, odd tables."""
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 import likely
 from likely.columns import Columns
-from likely.models.graphs.autoregressive import answers, growing, linear, splits, trees
+from likely.models.graphs.autoregressive import answers, boosting, growing, linear, network, splits, trees
+from likely.models.graphs.autoregressive.boosting_loops import add_trees
+from likely.models.graphs.autoregressive.cell_laws import location_cells
 from likely.models.graphs.autoregressive.coding import MOST_CODES, make_coding
 from likely.models.graphs.autoregressive.order import make_orders
+from likely.nets.column_interface import encoder_features
 from likely.schema import Column, Schema
 from tests.models.graphs.autoregressive.chain_checks import (
     SIZES,
@@ -22,8 +27,8 @@ from tests.models.graphs.autoregressive.chain_checks import (
     real_rows,
 )
 
-KINDS = ("trees", "linear")
-EASY = {"min_gain": 1.0, "n_trees": 2, "n_chains": 2}  # trees that split tables as small as these
+KINDS = ("trees", "boosting", "network", "linear")
+EASY = {"n_trees": 2, "n_chains": 2, "n_rounds": 5, "n_hidden": 12, "n_blocks": 1, "n_epochs": 3, "n_gaussians": 2}
 
 
 @pytest.fixture(scope="module")
@@ -45,18 +50,12 @@ def test_every_pattern_of_holes_is_the_marginal(fitted, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_sampled_holes_are_the_marginal_within_their_error(fitted, kind):
-    """With few draws allowed, holes of more states than these are drawn."""
+def test_sampled_holes_are_the_marginal_within_their_error(fitted, kind, monkeypatch):
+    """Were more than two states too many to be summed."""
     model = fitted[kind]
-    few = likely.Autoregressive(**model.get_params() | {"n_importance": 5}).fit(discrete_rows(0, holes=0.1))
-    few.params_, few.n_importance = model.params_, 2000
-    few._chains = model._chains
     limit = answers._divided
-    try:
-        answers._divided = lambda holes, columns, most: limit(holes, columns, 2)
-        check_every_marginal(few, all_states())
-    finally:
-        answers._divided = limit
+    monkeypatch.setattr(answers, "_divided", lambda holes, columns, most: limit(holes, columns, 2))
+    check_every_marginal(model, all_states())
 
 
 def test_trees_split_and_are_better_than_independent_columns(fitted):
@@ -78,7 +77,7 @@ def test_trees_without_depth_are_independent_columns(kind):
 
 def test_holes_of_trees_on_real_columns_against_quadrature():
     rows = real_rows(0)
-    model = likely.Autoregressive(n_chains=2, n_importance=4000, random_state=0).fit(rows)
+    model = likely.Autoregressive(n_chains=2, n_importance=4000, schema=Schema.real(3), random_state=0).fit(rows)
     for hole in range(3):
         check_quadrature(model, rows, hole)
 
@@ -100,7 +99,8 @@ def test_counts_have_room_beyond_the_largest():
 # ------------------------------------------------------------------ linear conditionals
 def test_linear_gaussian_chain_is_least_squares():
     rows = real_rows(3)
-    model = likely.Autoregressive("linear", n_chains=1, order=[2, 0, 1], penalty=0.0, random_state=0).fit(rows)
+    model = likely.Autoregressive("linear", n_chains=1, order=[2, 0, 1], penalty=0.0, schema=Schema.real(3))
+    model.fit(rows)
     total = np.zeros(len(rows))
     for place, j in enumerate([2, 0, 1]):
         before = rows[:, [2, 0, 1][:place]]
@@ -145,6 +145,75 @@ def test_linear_laws_depend_on_earlier_cells_alone(fitted):
         assert (weights[later] == 0).all()
         assert (weights[~later] != 0).any()
         assert model._chains().laws(chain, x, None).location.shape == (1, len(cells))
+
+
+# ------------------------------------------------------------------ network
+def test_the_network_s_laws_depend_on_earlier_cells_alone():
+    """By the Jacobian of all outputs with respect to all cells: zero for the cell itself and later ones."""
+    columns = Columns(("binary", "real", "categorical", "count"), (1, 1, 3, 1))
+    params = network.first_params(jax.random.key(0), columns, 2, 40, 2, "tanh", 2)
+    noise = iter(jax.random.split(jax.random.key(1), 20))
+    params = jax.tree.map(
+        lambda a: a + jax.random.normal(next(noise), a.shape) if jax.numpy.issubdtype(a.dtype, np.floating) else a,
+        params,
+    )
+    orders = np.array([[2, 0, 3, 1], [1, 3, 0, 2]])
+    params = eqx.tree_at(lambda p: p.orders, params, jax.numpy.asarray(orders))
+    x = jax.numpy.array([[1.0, 0.3, 2.0, 4.0]])
+    owner = network.output_cells(columns, 2)
+    for chain, order in enumerate(orders):
+
+        def outputs(features, chain=chain):
+            laws = params.laws_of(chain, features)
+            return jax.numpy.concatenate([leaf.reshape(-1) for leaf in jax.tree.leaves(laws)])
+
+        features = encoder_features(columns, x, None)
+        jacobian = np.asarray(jax.jacobian(outputs)(features))[:, 0]
+        place = np.argsort(order)
+        cells = location_cells(columns)
+        may = place[cells][None, :] < place[owner][:, None]
+        assert (jacobian[~may] == 0).all()
+        assert (jacobian[may] != 0).mean() > 0.9
+
+
+def test_the_network_learns_and_its_mixtures_integrate_to_one():
+    rows = real_rows(0)[:, :2]
+    settings = {
+        "n_chains": 1,
+        "order": [0, 1],
+        "n_hidden": 16,
+        "n_blocks": 1,
+        "n_gaussians": 2,
+        "schema": Schema.real(2),
+    }
+    model = likely.Autoregressive("network", **settings, n_epochs=40, learning_rate=0.01, random_state=0).fit(rows)
+    linear_model = likely.Autoregressive("linear", n_chains=1, schema=Schema.real(2)).fit(rows)
+    assert (model.evidence(rows) - linear_model.evidence(rows)).interval()[0] > 0.2  # the parabola
+    axes = [np.linspace(column.mean() - 8 * column.std(), column.mean() + 8 * column.std(), 301) for column in rows.T]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    total = np.exp(model.score_samples(grid)).sum() * np.prod([axis[1] - axis[0] for axis in axes])
+    np.testing.assert_allclose(total, 1, atol=1e-3)
+
+
+# ------------------------------------------------------------------ boosting
+def test_boosted_trees_are_read_as_scikit_learn_reads_them():
+    """Categories with gaps between them, never seen ones, holes and float32 numbers on thresholds."""
+    rng = np.random.default_rng(0)
+    x = np.column_stack([rng.integers(0, 6, 600).astype(np.float32), 2.0 * rng.integers(0, 5, 600),
+                         rng.normal(size=600).astype(np.float32)])  # fmt: skip
+    y = (x[:, 0] > 2).astype(float) + (x[:, 1] % 4 == 0) * (x[:, 2] > 0)
+    x[rng.random(x.shape) < 0.1] = np.nan
+    named = np.array([False, True, False])
+    model = HistGradientBoostingClassifier(max_iter=8, categorical_features=named, random_state=0).fit(x, y)
+    new = x.copy()
+    new[:50, 1] = 7.0
+    raw = np.tile(np.ravel(model._baseline_prediction), (len(new), 1))
+    for trees_of_round in model._predictors:
+        for output, tree in enumerate(trees_of_round):
+            nodes = boosting._nodes(tree, model, np.arange(3), named)
+            whole = np.zeros(1, np.int64), np.full(1, output)
+            add_trees(new.astype(np.float64), *whole, *nodes[:6], raw)
+    np.testing.assert_allclose(raw, model._raw_predict(new), rtol=1e-4, atol=1e-5)
 
 
 # ------------------------------------------------------------------ trees
@@ -272,7 +341,7 @@ def test_a_value_on_a_spike_is_absent_and_evidence_exact(kind):
     on, group = rng.random(n) < 0.4, rng.integers(0, 2, n)
     rows = np.column_stack([np.where(on, 0.0, np.exp(rng.normal(group, 0.5))), (group + (rng.random(n) < 0.1)) % 2])
     schema = Schema((Column("gain", "real", spikes=(0.0,)), Column("group", "binary")))
-    model = likely.Autoregressive(kind, order=["gain", "group"], schema=schema, random_state=0).fit(rows)
+    model = likely.Autoregressive(kind, **EASY, order=["gain", "group"], schema=schema, random_state=0).fit(rows)
     assert model.columns_.n_columns == 3
     assert model.evidence(rows).kind == "exact"
     axis = np.linspace(-10, 60, 7001)[1:]
@@ -298,7 +367,7 @@ def test_columns_may_be_named_in_an_order():
 def test_one_row_and_constant_columns(kind):
     rows = np.array([[1.0, 2.5, 0.0]])
     for table in (rows, np.repeat(rows, 30, axis=0)):
-        model = likely.Autoregressive(kind, random_state=0).fit(table)
+        model = likely.Autoregressive(kind, **EASY, random_state=0).fit(table)
         assert np.isfinite(model.score(table))
         assert np.isfinite(model.sample(5)).all()
         assert np.isfinite(model.impute(np.array([[np.nan, np.nan, 0.0]]))).all()

@@ -134,11 +134,16 @@ def draw_cell(
     if columns.kinds[j] == "binary":
         return (uniforms[:, 1] < 1 / (1 + np.exp(-np.asarray(own[:, 0], np.float64)))).astype(np.float64)
     if columns.kinds[j] == "count":
-        from scipy.stats import poisson
-
-        return poisson.ppf(uniforms[:, 1], np.exp(np.minimum(np.asarray(own[:, 0], np.float64), MAX_LOG_RATE)))
+        return poisson_quantile(uniforms[:, 1], own[:, 0])
     total = np.cumsum(_softmax(own), axis=1)
     return np.minimum((uniforms[:, 1:] > total).sum(axis=1), total.shape[1] - 1).astype(np.float64)
+
+
+def poisson_quantile(u: Float[np.ndarray, " n"], log_rate: Any) -> Float[np.ndarray, " n"]:
+    """The counts that Poisson variates of these rates stay at or below with probability u."""
+    from scipy.stats import poisson
+
+    return poisson.ppf(u, np.exp(np.minimum(np.asarray(log_rate, np.float64), MAX_LOG_RATE)))
 
 
 def location_places(columns: Columns, j: int) -> np.ndarray:

@@ -1,0 +1,356 @@
+"""Conditionals by boosted trees: the logits, log rate or mean of a cell are a sum of trees of the cells before it.
+
+scikit-learn's histogram gradient boosting (Friedman, 2001; Ke et al., 2017) learns them, stopped early by a tenth of
+the rows; its trees are kept as arrays and read by loops of our own. One row of ignorance is mixed into the laws of
+categories; a real cell has one scale, measured on the rows that stopped it. Cost of a fit: rows × inputs × trees for
+each class of each cell; of a row: trees × depth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, UInt32
+from scipy.special import gammaln
+
+from likely.columns import Columns
+from likely.models.graphs.autoregressive.cell_laws import MAX_LOG_RATE, poisson_quantile
+
+HELD_OUT = 0.1  # share of the rows that say when to stop
+PATIENCE = 10  # trees without a better fit of them
+MOST_NAMED = 255  # categories that scikit-learn can split as sets; with more they are read as numbers
+N_WORDS = 8  # of 32 bits, for a set of categories
+
+
+class BoostedParams(eqx.Module):
+    """All trees of all chains.
+
+    first_tree, first_output : (m, d + 1) where the trees and the raw outputs of each cell begin, in the order of cells.
+    roots, output : of trees, where they begin among the nodes, and the raw output of the cell that they add to.
+    feature, threshold, child, bits, hole_left, value : of nodes. A number up to the threshold, or a category in the
+        set, goes to the first of two children that stand side by side; feature is -1 for leaves, which have a value.
+    base, classes : of raw outputs, what they are before the first tree, and the category that they are the logit of.
+    scale, n_rows : (m, d) of real cells their scale, and of all the rows behind them.
+    """
+
+    orders: Int[Array, "m d"]
+    first_tree: Int[Array, "m d1"]
+    first_output: Int[Array, "m d1"]
+    roots: Int[Array, " T"]
+    output: Int[Array, " T"]
+    feature: Int[Array, " N"]
+    threshold: Float[Array, " N"]
+    child: Int[Array, " N"]
+    bits: UInt32[Array, "N w"]
+    hole_left: Int[Array, " N"]
+    value: Float[Array, " N"]
+    base: Float[Array, " B"]
+    classes: Int[Array, " B"]
+    scale: Float[Array, "m d"]
+    n_rows: Float[Array, "m d"]
+
+    @classmethod
+    def empty(cls, n_chains: int, n_columns: int, sizes: dict[str, int]) -> BoostedParams:
+        """Zeros of the right shapes; `sizes` are those of fitted ones."""
+        m, d, t, n, b = n_chains, n_columns, sizes["trees"], sizes["nodes"], sizes["outputs"]
+        whole = lambda *shape: jnp.zeros(shape, jnp.int32)  # noqa: E731
+        number = lambda *shape: jnp.zeros(shape, jnp.float32)  # noqa: E731
+        return cls(
+            whole(m, d), whole(m, d + 1), whole(m, d + 1), whole(t), whole(t), whole(n), number(n), whole(n),
+            jnp.zeros((n, N_WORDS), jnp.uint32), whole(n), number(n), number(b), whole(b), number(m, d), number(m, d),
+        )  # fmt: skip
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes that depend on the data."""
+        return {"trees": len(self.roots), "nodes": len(self.feature), "outputs": len(self.base)}
+
+
+class Boosting(NamedTuple):
+    """How trees are boosted."""
+
+    n_rounds: int
+    rate: float
+    max_leaves: int
+    min_rows: int
+
+
+class Nodes(NamedTuple):
+    """One tree."""
+
+    feature: np.ndarray
+    threshold: np.ndarray
+    child: np.ndarray
+    bits: np.ndarray
+    hole_left: np.ndarray
+    value: np.ndarray
+
+
+class Learned(NamedTuple):
+    """What was learned of a cell: trees and the raw outputs that they add to; outputs before them; classes; scale."""
+
+    trees: list[Nodes]
+    output: list[int]
+    base: np.ndarray
+    classes: np.ndarray
+    scale: float
+    n_rows: int
+
+
+def fit_boosting(
+    rows: np.ndarray, columns: Columns, orders: np.ndarray, boosting: Boosting, seed: int
+) -> BoostedParams:
+    """Boosted trees for every cell of every chain."""
+    x = np.asarray(rows, np.float64)
+    named = np.array([kind == "categorical" for kind in columns.kinds]) & (np.array(columns.n_categories) <= MOST_NAMED)
+    named &= ~np.array(columns.ordered or (False,) * columns.n_columns)
+    learned = [
+        [_fit_cell(x, int(j), order[: int(np.argsort(order)[j])], columns, named, boosting, (seed, chain, int(j)))
+         for j in range(columns.n_columns)]
+        for chain, order in enumerate(orders)
+    ]  # fmt: skip
+    return _joined(learned, orders)
+
+
+def _fit_cell(
+    x: np.ndarray, j: int, inputs: np.ndarray, columns: Columns, named: np.ndarray, boosting: Boosting, seed: tuple
+) -> Learned:
+    """One cell given those before it."""
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    rng, kind = np.random.default_rng(seed), columns.kinds[j]
+    seen = rng.permutation(np.flatnonzero(~np.isnan(x[:, j])))
+    n_held = int(HELD_OUT * len(seen))
+    held, grown = seen[:n_held], seen[n_held:]
+    inputs = np.array([i for i in np.sort(inputs) if np.nanmin(x[:, i]) < np.nanmax(x[:, i])], np.intp)
+    classes = np.unique(x[grown, j]) if kind in ("binary", "categorical") else np.zeros(0)
+    held = held[np.isin(x[held, j], classes)] if len(classes) else held
+    if not len(inputs) or len(held) < 2 or len(classes) == 1:
+        return _marginal(x[seen, j], kind, columns.n_categories[j])
+    options: dict[str, Any] = {
+        "max_iter": boosting.n_rounds,
+        "learning_rate": boosting.rate,
+        "max_leaf_nodes": boosting.max_leaves,
+        "min_samples_leaf": boosting.min_rows,
+        "categorical_features": named[inputs] if named[inputs].any() else None,
+        "early_stopping": True,
+        "n_iter_no_change": PATIENCE,
+        "random_state": int(rng.integers(1 << 31)),
+    }
+    kinds = {"count": "poisson", "real": "squared_error"}
+    make = HistGradientBoostingClassifier if len(classes) else HistGradientBoostingRegressor
+    model = make(**options | ({} if len(classes) else {"loss": kinds[kind]}))
+    target = x[:, j] if kind != "count" or x[grown, j].any() else x[:, j] + 1e-9  # A Poisson loss refuses zeros alone.
+    model.fit(x[np.ix_(grown, inputs)], target[grown], X_val=x[np.ix_(held, inputs)], y_val=target[held])
+    scale = 1.0
+    if kind == "real":
+        off = x[held, j] - model.predict(x[np.ix_(held, inputs)])
+        scale = float(np.sqrt(((off**2).sum() + 1) / (len(off) + 1)))
+    base, pairs = np.ravel(model._baseline_prediction), [list(enumerate(trees)) for trees in model._predictors]
+    if len(classes) == 2:  # scikit-learn has the logit of the second class alone.
+        base, pairs = np.append(0.0, base), [[(1, trees[0])] for trees in model._predictors]
+    trees = [_nodes(tree, model, inputs, named[inputs]) for round_ in pairs for _, tree in round_]
+    return Learned(trees, [output for round_ in pairs for output, _ in round_], base, classes, scale, len(seen))
+
+
+def _marginal(cells: np.ndarray, kind: str, n_categories: int) -> Learned:
+    """The law of a cell that nothing says anything of, with a row of ignorance."""
+    n = len(cells)
+    if kind == "real":
+        mean = cells.sum() / (n + 1)
+        scale = float(np.sqrt(max((1 + (cells**2).sum()) / (n + 1) - mean**2, 1e-6)))
+        return Learned([], [], np.array([mean]), np.zeros(0), scale, n)
+    if kind == "count":
+        return Learned([], [], np.array([np.log((cells.sum() + 1) / (n + 1))]), np.zeros(0), 1.0, n)
+    classes, counts = np.unique(cells, return_counts=True)
+    return Learned([], [], np.log(counts / n), classes, 1.0, n)
+
+
+def _nodes(tree: Any, model: Any, inputs: np.ndarray, named: np.ndarray) -> Nodes:
+    """A tree of scikit-learn with inputs numbered as cells are, and sets of the cells' own categories."""
+    nodes, n = tree.nodes, len(tree.nodes)
+    order = np.concatenate([inputs[named], inputs[~named]])  # It puts categorical inputs first.
+    encoder = model._preprocessor.named_transformers_["encoder"] if named.any() else None
+    new, children = _side_by_side(nodes)
+    feature, child, bits = np.full(n, -1, np.int32), np.zeros(n, np.int32), np.zeros((n, N_WORDS), np.uint32)
+    threshold, value, hole_left = np.zeros(n, np.float32), np.zeros(n, np.float32), np.zeros(n, np.int32)
+    for old, at in enumerate(new):
+        node = nodes[old]
+        value[at], hole_left[at] = node["value"], node["missing_go_to_left"]
+        if node["is_leaf"]:
+            continue
+        feature[at], child[at] = order[node["feature_idx"]], children[old]
+        threshold[at] = _below(node["num_threshold"])
+        if node["is_categorical"]:
+            assert encoder is not None
+            bits[at] = _set_of(tree.raw_left_cat_bitsets[node["bitset_idx"]], encoder.categories_[node["feature_idx"]],
+                               bool(node["missing_go_to_left"]))  # fmt: skip
+            threshold[at] = np.nan
+    return Nodes(feature, threshold, child, bits, hole_left, value)
+
+
+def _side_by_side(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """New numbers of nodes, by which both children of a node stand together, and the first child of each."""
+    new, children, queue, n = np.zeros(len(nodes), np.int32), np.zeros(len(nodes), np.int32), [0], 1
+    for old in queue:
+        if not nodes[old]["is_leaf"]:
+            left, right = int(nodes[old]["left"]), int(nodes[old]["right"])
+            new[left], new[right], children[old] = n, n + 1, n
+            queue += [left, right]
+            n += 2
+    return new, children
+
+
+def _below(threshold: float) -> np.float32:
+    """The largest number of float32 up to a threshold, which the same cells of float32 stay below."""
+    near = np.float32(threshold)
+    return np.nextafter(near, np.float32(-np.inf)) if near > threshold else near
+
+
+def _set_of(words: np.ndarray, categories: np.ndarray, hole_left: bool) -> np.ndarray:
+    """The set of the categories that go left; what scikit-learn never saw goes where holes go."""
+    inside = np.full(N_WORDS * 32, hole_left)
+    for code, category in enumerate(categories):
+        if not np.isnan(category):
+            inside[int(category)] = bool(words[code // 32] >> np.uint32(code % 32) & np.uint32(1))
+    return np.packbits(inside, bitorder="little").view(np.uint32)
+
+
+def _joined(learned: list[list[Learned]], orders: np.ndarray) -> BoostedParams:
+    """What was learned of all cells, chain by chain, as one set of arrays."""
+    flat = [cell for chain in learned for cell in chain]
+    trees = [tree for cell in flat for tree in cell.trees]
+    starts = np.concatenate([[0], np.cumsum([len(tree.feature) for tree in trees])]).astype(np.int64)
+    join = lambda parts, dtype, *shape: jnp.asarray(  # noqa: E731
+        np.concatenate([np.zeros((0, *shape)), *parts]).astype(dtype)
+    )
+    each = lambda name: [getattr(tree, name) for tree in trees]  # noqa: E731
+    m, d = orders.shape
+    ends = [np.cumsum([sizes(cell) for cell in flat]).reshape(m, d) for sizes in (_n_trees, _n_outputs)]
+    firsts = [np.hstack([np.append(0, end[:-1, -1])[:, None], end]) for end in ends]
+    per_cell = lambda name: jnp.asarray(  # noqa: E731
+        np.array([getattr(cell, name) for cell in flat]).reshape(m, d), jnp.float32
+    )
+    return BoostedParams(
+        orders=jnp.asarray(orders, jnp.int32),
+        first_tree=jnp.asarray(firsts[0], jnp.int32),
+        first_output=jnp.asarray(firsts[1], jnp.int32),
+        roots=jnp.asarray(starts[:-1], jnp.int32),
+        output=join([cell.output for cell in flat], np.int32),
+        feature=join(each("feature"), np.int32),
+        threshold=join(each("threshold"), np.float32),
+        child=join([tree.child + start for tree, start in zip(trees, starts[:-1], strict=True)], np.int32),
+        bits=join(each("bits"), np.uint32, N_WORDS),
+        hole_left=join(each("hole_left"), np.int32),
+        value=join(each("value"), np.float32),
+        base=join([cell.base for cell in flat], np.float32),
+        classes=join([cell.classes if len(cell.classes) else np.full(len(cell.base), -1) for cell in flat], np.int32),
+        scale=per_cell("scale"),
+        n_rows=per_cell("n_rows"),
+    )
+
+
+def _n_trees(cell: Learned) -> int:
+    return len(cell.trees)
+
+
+def _n_outputs(cell: Learned) -> int:
+    return len(cell.base)
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedChains:
+    """Chains of boosted trees, as `answers` asks them."""
+
+    params: BoostedParams
+    columns: Columns
+    switches: np.ndarray
+
+    @property
+    def orders(self) -> np.ndarray:
+        """(m, d) the cells of each chain in their order."""
+        return np.asarray(self.params.orders)
+
+    @cached_property
+    def _nodes(self) -> tuple[np.ndarray, ...]:
+        p = self.params
+        return tuple(np.asarray(a) for a in (p.feature, p.threshold, p.child, p.bits, p.hole_left, p.value))
+
+    def log_terms(self, chain: int, rows: np.ndarray) -> np.ndarray:
+        """(n,) the sum of log p(x_j | the cells before) over the observed cells of rows (n, d)."""
+        out = np.zeros(len(rows))
+        for j in self.orders[chain]:
+            seen = np.flatnonzero(~np.isnan(rows[:, j]))
+            if len(seen):
+                out[seen] += self._log_prob(chain, int(j), rows[seen])
+        return out
+
+    def complete(
+        self, chain: int, rows: np.ndarray, uniforms: np.ndarray, normals: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Rows with unobserved cells drawn along a chain, and log p of the observed ones on the way."""
+        filled, logs = np.array(rows, np.float64), np.zeros(len(rows))
+        for j in self.orders[chain]:
+            holes = np.isnan(filled[:, j])
+            if (~holes).any():
+                logs[~holes] += self._log_prob(chain, int(j), filled[~holes])
+            if self.switches[j] >= 0:
+                holes &= ~(filled[:, self.switches[j]] > 0)
+            if holes.any():
+                own = np.flatnonzero(holes)
+                filled[own, j] = self._draw(chain, int(j), filled[own], uniforms[own, j], normals[own, j])
+        return filled, logs
+
+    def _raw(self, chain: int, j: int, rows: np.ndarray) -> np.ndarray:
+        """(n, outputs) raw outputs of a cell."""
+        from likely.models.graphs.autoregressive.boosting_loops import add_trees
+        from likely.montecarlo.compiled import share_out
+
+        p, add = self.params, _untyped(add_trees)
+        trees = slice(*np.asarray(p.first_tree)[chain, j : j + 2])
+        outputs = slice(*np.asarray(p.first_output)[chain, j : j + 2])
+        out = np.tile(np.asarray(p.base, np.float64)[outputs], (len(rows), 1))
+        x, roots, output = np.asarray(rows, np.float64), np.asarray(p.roots)[trees], np.asarray(p.output)[trees]
+        share_out(lambda start, stop: add(x[start:stop], roots, output, *self._nodes, out[start:stop]), len(rows))
+        return out
+
+    def _shares(self, chain: int, j: int, rows: np.ndarray) -> np.ndarray:
+        """(n, K) probabilities of the categories of a cell."""
+        raw, p = self._raw(chain, j, rows), self.params
+        n_classes = 2 if self.columns.kinds[j] == "binary" else self.columns.n_categories[j]
+        classes = np.asarray(p.classes)[slice(*np.asarray(p.first_output)[chain, j : j + 2])]
+        weights = np.exp(raw - raw.max(axis=1, keepdims=True))
+        n = float(p.n_rows[chain, j])
+        out = np.full((len(rows), n_classes), 1 / n_classes / (n + 1))
+        out[:, classes] += weights / weights.sum(axis=1, keepdims=True) * (n / (n + 1))
+        return out
+
+    def _log_prob(self, chain: int, j: int, rows: np.ndarray) -> np.ndarray:
+        x, kind = np.asarray(rows[:, j], np.float64), self.columns.kinds[j]
+        if kind in ("binary", "categorical"):
+            return np.log(self._shares(chain, j, rows)[np.arange(len(x)), x.astype(np.intp)])
+        raw = self._raw(chain, j, rows)[:, 0]
+        if kind == "count":
+            raw = np.minimum(raw, MAX_LOG_RATE)
+            return x * raw - np.exp(raw) - gammaln(x + 1)
+        scale = float(self.params.scale[chain, j])
+        return -0.5 * ((x - raw) / scale) ** 2 - np.log(scale) - 0.5 * np.log(2 * np.pi)
+
+    def _draw(self, chain: int, j: int, rows: np.ndarray, uniforms: np.ndarray, normals: np.ndarray) -> np.ndarray:
+        kind = self.columns.kinds[j]
+        if kind in ("binary", "categorical"):
+            total = np.cumsum(self._shares(chain, j, rows), axis=1)
+            return np.minimum((uniforms[:, 1:] > total).sum(axis=1), total.shape[1] - 1).astype(np.float64)
+        raw = self._raw(chain, j, rows)[:, 0]
+        if kind == "count":
+            return poisson_quantile(uniforms[:, 1], raw)
+        return raw + float(self.params.scale[chain, j]) * normals
+
+
+def _untyped(function: Any) -> Any:
+    return function  # Compiled functions have no types.
