@@ -47,6 +47,7 @@ NAMES = (
     "ngram",
     "imputation",
     "tables",
+    "anomalies",
     "lstm_torch",
     "lstm",
     "nce_softmax",

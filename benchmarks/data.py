@@ -56,3 +56,16 @@ def wikitext(small: bool) -> tuple[likely.Corpus, likely.Corpus, likely.Corpus]:
         return likely.Corpus(lines[::2]), likely.Corpus(lines[1:4]), likely.Corpus(lines[4:9])
     dataset = load("wikitext2")
     return dataset.train, dataset.valid, dataset.test
+
+
+def anomaly_sets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Rows, and which of them are odd, of the sets of ADBench that are at hand."""
+    folder = Path(os.environ.get("LIKELY_DATA", _BESIDE)) / "anomaly"
+    paths = sorted(folder.glob("*.npz"), key=lambda path: path.stem.lower())
+    if not paths:
+        raise FileNotFoundError(f"there are no anomaly sets, .npz with X and y, in {folder}: set LIKELY_DATA.")
+    out = {}
+    for path in paths:
+        with np.load(path) as arrays:
+            out[path.stem] = np.asarray(arrays["X"], np.float64), np.asarray(arrays["y"])
+    return out

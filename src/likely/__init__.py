@@ -81,6 +81,7 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as real impor
         SemiSupervisedVAE as SemiSupervisedVAE,
     )
     from likely.models.latent.variational.vae import VAE as VAE
+    from likely.models.prediction.anomaly_detector import AnomalyDetector as AnomalyDetector
     from likely.models.prediction.imputer import Imputer as Imputer
     from likely.models.prediction.joint import JointPredictor as JointPredictor
     from likely.models.prediction.pretrained.classifier import PretrainedClassifier as PretrainedClassifier
@@ -134,6 +135,7 @@ _HOMES = {
     "mmd_test": "likely.information.two_sample",
     "gradient_flow": "likely.models.language.recurrent.gradient_flow",
     "Imputer": "likely.models.prediction.imputer",
+    "AnomalyDetector": "likely.models.prediction.anomaly_detector",
     "pretrain": "likely.models.prediction.pretrained.pretraining",
     "Stack": "likely.models.prediction.pretrained.pretraining",
 } | {entry.class_name: entry.module for entry in registry.ENTRIES}

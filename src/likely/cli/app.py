@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from likely.cli import comparing, fidelity, fitted_models, fitting, listing, prediction, schema_command
+from likely.cli import anomalies, comparing, fidelity, fitted_models, fitting, listing, prediction, schema_command
 from likely.cli.options import INTERRUPTED
 
 BAD_INPUT, FAILED = 2, 1
@@ -104,6 +104,7 @@ for name, command, summary in (
     ("fidelity", fidelity.fidelity, "How true drawn rows are to real ones."),
     ("impute", fitted_models.impute, "Fill in unobserved cells."),
     ("denoise", fitted_models.denoise, "Clean noisy rows."),
+    ("anomalies", anomalies.anomalies, "The oddest rows of a table, and why."),
     ("predict", prediction.predict, "The target of rows: a class, or a number with its interval."),
     ("similar", fitted_models.similar, "Words like a word, under vectors of words."),
     ("models", listing.models, "List the models."),

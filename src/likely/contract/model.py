@@ -130,11 +130,9 @@ class Model(DensityMixin, Hooks, TableEstimator):
         encoded = self._read(X)
         if not hasattr(self, "_evidence"):
             return self._finished(Evidence.unavailable(len(encoded), self._no_evidence), encoded)
-        if self.cells_.is_rounded:
-            return self._described(self._mass(encoded), encoded)
-        part, effort = evidence_within(self, self._standard(encoded), self._key("evidence"), budget)
-        warn_if_wide(self, part, effort)
-        return self._finished(part, encoded)
+        found, effort = self._evidence_of(encoded, budget)
+        warn_if_wide(self, found, effort)
+        return found
 
     @offered("_evidence")
     def score_samples(self, X: Any) -> np.ndarray:
@@ -309,6 +307,13 @@ class Model(DensityMixin, Hooks, TableEstimator):
         """Log p of rows with rounded cells: the mass of their intervals."""
         evidence = lambda rows: self._evidence(rows, self._key("evidence"))  # noqa: E731
         return mass_of_intervals(self.cells_, encoded, evidence, generator(self._key("evidence")))
+
+    def _evidence_of(self, encoded: np.ndarray, budget: float | None) -> tuple[Evidence, int | None]:
+        """The evidence of encoded rows as the user sees it, and the effort behind it."""
+        if self.cells_.is_rounded:
+            return self._described(self._mass(encoded), encoded), None
+        part, effort = evidence_within(self, self._standard(encoded), self._key("evidence"), budget)
+        return self._finished(part, encoded), effort
 
     def _finished(self, part: Evidence, encoded: np.ndarray) -> Evidence:
         """An evidence of rows in standard units, in the user's units, with measure, dimensions and fingerprint."""

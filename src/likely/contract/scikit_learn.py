@@ -1,5 +1,14 @@
 """scikit-learn's base classes, of which `scikit_learn.pyi` has the types."""
 
-from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    DensityMixin,
+    OneToOneFeatureMixin,
+    OutlierMixin,
+    TransformerMixin,
+)
 
-__all__ = ["BaseEstimator", "ClassifierMixin", "DensityMixin", "OneToOneFeatureMixin", "TransformerMixin"]
+__all__ = [
+    "BaseEstimator", "ClassifierMixin", "DensityMixin", "OneToOneFeatureMixin", "OutlierMixin", "TransformerMixin",
+]  # fmt: skip

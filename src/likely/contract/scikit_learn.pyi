@@ -11,6 +11,9 @@ class BaseEstimator:
 
 class DensityMixin: ...
 
+class OutlierMixin:
+    def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Any: ...
+
 class ClassifierMixin:
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
 

@@ -17,8 +17,9 @@ from typing import Any
 
 import jax
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from likely.contract.effort import check_budget, evidence_within, warn_if_wide
+from likely.contract.effort import check_budget, warn_if_wide
 from likely.contract.evidence import Evidence
 from likely.contract.notebook import columns_of
 from likely.contract.surprise.results import FEW, CellSurprise, Surprise
@@ -34,13 +35,13 @@ def surprise_of(model: Any, X: Any, n_draws: int, random_state: Any, budget: flo
     if isinstance(n_draws, bool) or not isinstance(n_draws, int | np.integer) or n_draws < 2:
         raise ValueError(f"`n_draws` must be a whole number of at least 2, got {n_draws!r}: {N_DRAWS} is the default.")
     check_budget(budget)
-    encoded, rows = model._rows(X)
-    found, effort = evidence_within(model, rows, model._key("evidence"), budget)
-    warn_if_wide(model, found, effort)
-    if found.kind == "unavailable":
-        raise ValueError(f"{type(model).__name__} cannot say how odd a row is: {found.reason}")
+    check_is_fitted(model)
+    encoded = model._read(X)
+    evidence, effort = model._evidence_of(encoded, budget)
+    warn_if_wide(model, evidence, effort)
+    if evidence.kind == "unavailable":
+        raise ValueError(f"{type(model).__name__} cannot say how odd a row is: {evidence.reason}")
     source = Source(model, encoded, _draws(model, int(n_draws), random_state), effort)
-    evidence = model._finished(found, encoded)
     patterns, pattern_of = _patterns(~np.isnan(encoded))
     calibration = Calibration.of(source, patterns, np.bincount(pattern_of, minlength=len(patterns)))
     tail = calibration.tails(evidence, pattern_of)
@@ -60,8 +61,7 @@ class Source:
 
     def log_p(self, encoded: np.ndarray) -> np.ndarray:
         """The evidence's values of encoded rows, in the user's measure, by the same effort whatever their number."""
-        found, _ = evidence_within(self.model, self.model._standard(encoded), self.model._key("evidence"), self.effort)
-        return self.model._finished(found, encoded).values
+        return self.model._evidence_of(encoded, self.effort)[0].values
 
     def masked(self, patterns: np.ndarray, n: int) -> np.ndarray:
         """(n_patterns, n) log p of the first n draws with the cells observed that each pattern has."""
@@ -100,7 +100,7 @@ def _draws(model: Any, n: int, random_state: Any) -> np.ndarray:
     """(n, d) draws of the model, encoded as its rows are; of a stream of their own, not those that `sample` gives."""
     seed = int(jax.random.randint(model._key("surprise", random_state), (), 0, 2**31 - 1))
     drawing = copy.copy(model)  # so that `sampling_` goes on speaking of the user's own samples
-    return model._read(drawing.sample(n, random_state=seed))
+    return model.schema_.encode(drawing.sample(n, random_state=seed))
 
 
 def _patterns(observed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

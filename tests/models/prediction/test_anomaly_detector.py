@@ -1,0 +1,84 @@
+"""The outlier detector: scikit-learn's checks, shares of outliers, committees, and rows with holes."""
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import likely
+
+SMALL = {"model": likely.Independent(), "n_draws": 100, "random_state": 0}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks([likely.AnomalyDetector(**SMALL)])
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(150, 1)) * [1.0, 2.0, -1.0] + 0.3 * rng.normal(size=(150, 3))
+    rows[:3] = [[2.5, -5.0, 2.5], [0.0, 0.0, 6.0], [-1.0, 2.0, 1.0]]
+    return rows
+
+
+@pytest.fixture(scope="module")
+def detector(rows):
+    return likely.AnomalyDetector(contamination="auto", random_state=0).fit(rows)
+
+
+def test_the_committee_finds_planted_rows_and_says_why(detector, rows):
+    found = detector.surprise(rows)
+    assert set(found.top(3).tolist()) == {0, 1, 2}
+    assert found.why(1)[0].column == "x2"
+    assert (detector.predict(rows)[:3] == -1).all()
+    assert found.evidence.kind == "unavailable"
+    members = [model.surprise(rows) for model in detector.models_]
+    np.testing.assert_allclose(found.values, np.mean([one.values for one in members], axis=0))
+    np.testing.assert_allclose(np.log(found.tail), np.mean([np.log(one.tail) for one in members], axis=0))
+    assert (found.stderr < members[0].stderr.max()).all()
+    np.testing.assert_array_equal(detector.score_samples(rows), -found.values)
+
+
+def test_auto_marks_rows_below_one_in_a_hundred(detector, rows):
+    np.testing.assert_array_equal(detector.predict(rows) == -1, detector.surprise(rows).values > -np.log(0.01))
+
+
+def test_a_share_of_outliers_is_met(rows):
+    detector = likely.AnomalyDetector(**SMALL | {"contamination": 0.2}).fit(rows)
+    assert (detector.predict(rows) == -1).sum() == 30
+    np.testing.assert_allclose(detector.decision_function(rows), detector.score_samples(rows) - detector.offset_)
+
+
+def test_one_model_is_its_surprise(rows):
+    model = likely.Mixture(2, n_init=1, max_iter=10, random_state=3)
+    detector = likely.AnomalyDetector(model).fit(rows)
+    np.testing.assert_array_equal(detector.surprise(rows).values, model.fit(rows).surprise(rows).values)
+
+
+def test_mixed_frames_with_holes(rows):
+    colours = np.where(rows[:, 0] > 0, "red", "blue")
+    frame = pl.DataFrame({"a": rows[:, 0], "b": rows[:, 1], "colour": colours}).with_columns(
+        b=pl.when(pl.int_range(150) % 5 == 1).then(None).otherwise("b")
+    )
+    members = [likely.Independent(), likely.Mixture(2, n_init=1, max_iter=10)]
+    detector = likely.AnomalyDetector(members, random_state=0).fit(frame)
+    again = likely.AnomalyDetector(members, random_state=0).fit(frame)
+    np.testing.assert_array_equal(detector.score_samples(frame), again.score_samples(frame))
+    assert detector.feature_names_in_.tolist() == ["a", "b", "colour"]
+    assert {reason.column for reason in detector.surprise(frame).why(1)} == {"a", "colour"}
+
+
+@pytest.mark.parametrize("share", [0, 0.6, "some", None, True])
+def test_a_wrong_share_is_refused(share, rows):
+    with pytest.raises(ValueError, match="The 'contamination' parameter of AnomalyDetector must be"):
+        likely.AnomalyDetector(contamination=share).fit(rows)
+
+
+def test_what_is_no_model_is_refused(rows):
+    with pytest.raises(ValueError, match="`model` must be a model of likely"):
+        likely.AnomalyDetector([]).fit(rows)
+    with pytest.raises(AttributeError, match="GAN has no surprise"):
+        likely.AnomalyDetector(likely.GAN()).fit(rows)
