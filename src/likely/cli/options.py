@@ -231,7 +231,7 @@ def load_pairs(data: str, part: str, predictor: Any, reading: Reading | None = N
         table = load_table(data, [], "this", reading)
         table = with_target(table, target if target in table.schema.names else None)
         return getattr(table, part), (table.labels or {})[part]
-    rows = _read_rows(data, predictor.schema_, reading)
+    rows = read_file(data, reading, predictor.schema_)
     if target not in getattr(rows, "columns", ()):
         raise ValueError(f"{data} has no column {target!r}, whose values are to be judged: give a file that has it.")
     return rows, target
