@@ -1,0 +1,1 @@
+"""Graphs over named columns: what follows from a structure alone, before any number is known."""
