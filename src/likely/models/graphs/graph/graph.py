@@ -32,7 +32,7 @@ class Graph:
     --------
     >>> graph = Graph([("rain", "wet"), ("sprinkler", "wet"), ("wet", "slippery")])
     >>> graph.parents("wet"), graph.markov_blanket("rain")
-    (('rain', 'sprinkler'), ('sprinkler', 'wet'))
+    (('rain', 'sprinkler'), ('wet', 'sprinkler'))
     >>> graph.separated("rain", "sprinkler"), graph.separated("rain", "sprinkler", given="slippery")
     (True, False)
     >>> print(graph.separated("rain", "sprinkler", given="slippery", why=True))

@@ -1,0 +1,48 @@
+"""Memory: what is free, what tables may take of it, and the error that says which clique is too large."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from likely.schema.spelling import listed
+
+_SHARE = 0.25  # of the free memory
+
+
+class TooLargeError(ValueError):
+    """Tables that exact inference would need and that the memory does not hold."""
+
+
+def free_memory() -> float:
+    """Bytes of memory that are free, or as many as there are where the system does not say."""
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return float(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
+def check_memory(n_bytes: float, budget: float | None, clique: Sequence[str], bits: float) -> None:
+    """Refuse tables of so many bytes in all, the largest of which has 2^bits states over these nodes."""
+    if n_bytes <= 1 << 20:  # asking the system takes longer than allocating this
+        return
+    allowed = _SHARE * free_memory() if budget is None else budget
+    if n_bytes > allowed:
+        raise TooLargeError(
+            f"exact inference needs {in_bytes(n_bytes)}, of which {in_bytes(allowed)} are allowed: its largest table "
+            f"has 2^{bits:.0f} states, over {len(clique)} nodes that depend on each other ({listed(clique)}). Observe "
+            "some of them, take edges away, raise `memory_budget`, or use inference='auto', which goes on with bounds."
+        )
+
+
+def in_bytes(n: float) -> str:
+    """A number of bytes as people read it."""
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if n < 1000:
+            return f"{n:.3g} {unit}"
+        n /= 1000
+    return f"{n:.3g} PB"

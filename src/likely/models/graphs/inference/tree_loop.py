@@ -1,0 +1,188 @@
+"""Compiled: a clique tree laid out for propagation, and the tables of its cliques filled; loads Numba.
+
+All lists stand one after the other in flat arrays with their starts. An axis is a place of a clique in such a list.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def separators(starts, members, parents, n):
+    """What each clique shares with its parent, and where the axes of both stand in it.
+
+    Returns
+    -------
+    sep_starts (m + 1,), sep_members; own (A,) the place in sep_members of each axis of a clique, or -1; up_starts
+    (m + 1,), up: the same for each axis of the clique's parent.
+    """
+    m = len(parents)
+    mark = np.full(n, -1)
+    sep_starts, up_starts = np.zeros(m + 1, np.int64), np.zeros(m + 1, np.int64)
+    own = np.full(len(members), -1)
+    sep_members = np.empty(len(members), np.int64)
+    for c in range(m):
+        p = parents[c]
+        up_starts[c + 1] = up_starts[c] + (starts[p + 1] - starts[p] if p >= 0 else 0)
+    up = np.full(up_starts[m], -1)
+    end = 0
+    for c in range(m):
+        p = parents[c]
+        if p >= 0:
+            for i in range(starts[p], starts[p + 1]):
+                mark[members[i]] = c
+            for i in range(starts[c], starts[c + 1]):
+                if mark[members[i]] == c:
+                    own[i] = end
+                    sep_members[end] = members[i]
+                    end += 1
+            for i in range(starts[p], starts[p + 1]):
+                for j in range(sep_starts[c], end):
+                    if sep_members[j] == members[i]:
+                        up[up_starts[c] + i - starts[p]] = j
+        sep_starts[c + 1] = end
+    return sep_starts, sep_members[:end].copy(), own, up_starts, up
+
+
+@njit(cache=True, nogil=True)
+def homes(starts, members, sizes, n_states, scope_starts, scope_members):
+    """The smallest clique that holds each scope, -1 where none does; `sizes` (m,) are those of the cliques' tables."""
+    n, m, n_scopes = len(n_states), len(sizes), len(scope_starts) - 1
+    n_cliques = np.zeros(n + 1, np.int64)
+    for i in range(len(members)):
+        n_cliques[members[i] + 1] += 1
+    first = np.cumsum(n_cliques)
+    fill, inside = first.copy(), np.empty(len(members), np.int64)
+    for c in range(m):
+        for i in range(starts[c], starts[c + 1]):
+            inside[fill[members[i]]] = c
+            fill[members[i]] += 1
+    out = np.full(n_scopes, -1)
+    for f in range(n_scopes):
+        a, b = scope_starts[f], scope_starts[f + 1]
+        if a == b:  # a constant belongs anywhere
+            out[f] = 0
+            continue
+        rarest = scope_members[a]
+        for i in range(a, b):
+            v = scope_members[i]
+            if first[v + 1] - first[v] < first[rarest + 1] - first[rarest]:
+                rarest = v
+        for j in range(first[rarest], first[rarest + 1]):
+            c = inside[j]
+            if out[f] >= 0 and sizes[c] >= sizes[out[f]]:
+                continue
+            found = 0
+            for i in range(a, b):
+                for k in range(starts[c], starts[c + 1]):
+                    if members[k] == scope_members[i]:
+                        found += 1
+                        break
+            if found == b - a:
+                out[f] = c
+    return out
+
+
+@njit(cache=True, nogil=True)
+def strides_in_cliques(starts, members, homes, scope_starts, scope_members, scope_strides):
+    """For each scope the stride of its table along each axis of its clique, 0 where it has no such axis."""
+    n_scopes = len(homes)
+    first = np.zeros(n_scopes + 1, np.int64)
+    for f in range(n_scopes):
+        c = homes[f]
+        first[f + 1] = first[f] + starts[c + 1] - starts[c]
+    strides = np.zeros(first[n_scopes], np.int64)
+    for f in range(n_scopes):
+        c = homes[f]
+        for i in range(scope_starts[f], scope_starts[f + 1]):
+            for k in range(starts[c], starts[c + 1]):
+                if members[k] == scope_members[i]:
+                    strides[first[f] + k - starts[c]] = scope_strides[i]
+    return first, strides
+
+
+SET, TIMES, PLUS, LARGER = 0, 1, 2, 3
+
+
+@njit(cache=True, nogil=True)
+def combine(what, k, counts, a, at_a, steps_a, b, at_b, steps_b, weight):
+    """a = b, a *= b, a += weight b or a = max(a, b), over all positions of k axes; counts and steps are used up.
+
+    Axes whose steps go on from one to the next are run through as one, so that the inner loop is long.
+    """
+    j = 0  # joined axes, the last kept in place 0
+    for i in range(k - 1, -1, -1):
+        if counts[i] == 1:
+            continue
+        if j and steps_a[i] == steps_a[j - 1 + k] * counts[j - 1 + k] and steps_b[i] == steps_b[j - 1 + k] * counts[j - 1 + k]:
+            counts[j - 1 + k] *= counts[i]
+        else:
+            counts[j + k], steps_a[j + k], steps_b[j + k] = counts[i], steps_a[i], steps_b[i]
+            j += 1
+    if j == 0:
+        counts[k], steps_a[k], steps_b[k] = 1, 0, 0
+        j = 1
+    n, da, db = counts[k], steps_a[k], steps_b[k]
+    total = 1
+    for i in range(1, j):
+        total *= counts[k + i]
+        counts[2 * k + i] = 0  # the odometer
+    for _ in range(total):
+        if what == TIMES:
+            if db == 0:
+                factor = b[at_b]
+                for i in range(n):
+                    a[at_a + i * da] *= factor
+            elif da == 1 and db == 1:
+                for i in range(n):
+                    a[at_a + i] *= b[at_b + i]
+            else:
+                for i in range(n):
+                    a[at_a + i * da] *= b[at_b + i * db]
+        elif what == PLUS:
+            if da == 0:
+                sum_ = 0.0
+                for i in range(n):
+                    sum_ += b[at_b + i * db]
+                a[at_a] += weight * sum_
+            elif da == 1 and db == 1:
+                for i in range(n):
+                    a[at_a + i] += weight * b[at_b + i]
+            else:
+                for i in range(n):
+                    a[at_a + i * da] += weight * b[at_b + i * db]
+        elif what == SET:
+            for i in range(n):
+                a[at_a + i * da] = b[at_b + i * db]
+        else:
+            for i in range(n):
+                a[at_a + i * da] = max(a[at_a + i * da], b[at_b + i * db])
+        for i in range(1, j):
+            counts[2 * k + i] += 1
+            at_a += steps_a[k + i]
+            at_b += steps_b[k + i]
+            if counts[2 * k + i] < counts[k + i]:
+                break
+            at_a -= counts[k + i] * steps_a[k + i]
+            at_b -= counts[k + i] * steps_b[k + i]
+            counts[2 * k + i] = 0
+
+
+@njit(cache=True, nogil=True)
+def fill_cliques(starts, members, n_states, offsets, homes, first, strides, tables, table_starts, room):
+    """(total,) products of the factors of each clique; `room` has three rows of scratch for axes."""
+    out = np.ones(offsets[len(offsets) - 1])
+    own = np.zeros(room.shape[1], np.int64)
+    for f in range(len(homes)):
+        c = homes[f]
+        k, step = starts[c + 1] - starts[c], 1
+        for i in range(k - 1, -1, -1):
+            v = members[starts[c] + i]
+            own[i] = step
+            step *= n_states[v]
+        for i in range(k):
+            room[0, i], room[1, i], room[2, i] = n_states[members[starts[c] + i]], own[i], strides[first[f] + i]
+        combine(TIMES, k, room[0], out, offsets[c], room[1], tables, table_starts[f], room[2], 1.0)
+    return out
