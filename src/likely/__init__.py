@@ -51,6 +51,8 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as real impor
     from likely.models.energy.pairwise.hopfield import Hopfield as Hopfield
     from likely.models.energy.pairwise.tour import hopfield_tour as hopfield_tour
     from likely.models.graphs.autoregressive.autoregressive import Autoregressive as Autoregressive
+    from likely.models.graphs.bayesian_network.building import read_network as read_network
+    from likely.models.graphs.bayesian_network.network import BayesianNetwork as BayesianNetwork
     from likely.models.graphs.graph.graph import Graph as Graph
     from likely.models.graphs.graph.graph import GraphError as GraphError
     from likely.models.graphs.independent import Independent as Independent
@@ -124,6 +126,7 @@ _HOMES = {
     "compare": "likely.leaderboard",
     "Graph": "likely.models.graphs.graph.graph",
     "GraphError": "likely.models.graphs.graph.graph",
+    "read_network": "likely.models.graphs.bayesian_network.building",
     "hopfield_tour": "likely.models.energy.pairwise.tour",
     "annealed_evidence": "likely.models.latent.diagnosis.evidence_gap",
     "bidirectional_gap": "likely.models.latent.diagnosis.evidence_gap",

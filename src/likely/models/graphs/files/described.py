@@ -57,7 +57,7 @@ def check_complete(path: str, network: Described) -> None:
         return
     children = [scope[-1] for scope, _ in network.tables]
     if len(set(children)) != len(children) or set(children) != set(network.states):
-        counts = {name: 0 for name in network.states}
+        counts = dict.fromkeys(network.states, 0)
         for child in children:
             counts[child] += 1
         name = next(name for name, n in counts.items() if n != 1)

@@ -67,10 +67,9 @@ def _text(path: Path) -> str:
     """The text of a file, unpacked if it is gzipped, whatever its name says."""
     try:
         with path.open("rb") as file:
-            start = file.read(2)
-        opened = gzip.open(path, "rb") if start == b"\x1f\x8b" else path.open("rb")
-        with opened as file:
-            data = file.read(MOST_BYTES + 1)
+            zipped = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            data = gzip.GzipFile(fileobj=file).read(MOST_BYTES + 1) if zipped else file.read(MOST_BYTES + 1)
     except FileNotFoundError:
         raise FileError(f"there is no file {path}.") from None
     except (OSError, EOFError, zlib.error) as error:

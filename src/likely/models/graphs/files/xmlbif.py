@@ -32,17 +32,17 @@ class _Reader(xml.sax.ContentHandler):
         self.root, self.open = _Element("", 1), [_Element("", 1)]
         self.open[0] = self.root
 
-    def setDocumentLocator(self, locator):  # noqa: N802
+    def setDocumentLocator(self, locator):
         self.locator = locator
 
-    def startElement(self, name, attrs):  # noqa: N802
+    def startElement(self, name, attrs):
         if len(self.open) > _DEEPEST:
             raise xml.sax.SAXException("elements are nested too deeply")
         element = _Element(name.upper(), self.locator.getLineNumber())
         self.open[-1].children.append(element)
         self.open.append(element)
 
-    def endElement(self, name):  # noqa: N802
+    def endElement(self, name):
         self.open.pop()
 
     def characters(self, content):

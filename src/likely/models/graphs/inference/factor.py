@@ -90,7 +90,9 @@ class Factor:
         return Factor(tuple(names), self.logs.transpose([self.names.index(name) for name in names]))
 
     def normalised(self) -> tuple[Factor, float]:
-        """The factor divided by its sum, and the log of that; -inf, and the factor as it is, where it is 0 everywhere."""
+        """The factor divided by its sum, and the log of that; -inf, and the factor as it is, where it is 0
+        everywhere.
+        """
         total = float(self.summed(self.names).logs)
         return (Factor(self.names, self.logs - total) if np.isfinite(total) else self), total
 

@@ -1,8 +1,8 @@
 """Junction tree: exact marginals of products of tables, p(x) ∝ Π_f f(x_scope), for one finding or for many rows.
 
 Lauritzen and Spiegelhalter (1988), with the messages of Jensen, Lauritzen and Olesen (1990). The size of every table is
-known when the tree is, and above a budget of memory nothing is allocated. Cost: a few nanoseconds a state of all cliques
-together, for each row that is asked for; a row's observed nodes have one state each.
+known when the tree is, and above a budget of memory nothing is allocated. Cost: a few nanoseconds a state of all
+cliques together, for each row that is asked for; a row's observed nodes have one state each.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class JunctionTree:
     scopes : the nodes of each factor, in the order of its table's axes.
     besides : sets of nodes that must lie in a clique together: joint distributions that will be asked for, and factors
         that differ from row to row.
-    observed : (n,) states that all rows have observed, -1 where they have not; tables are cut before the tree is chosen.
+    observed : (n,) states that all rows have observed, -1 where they have not; tables are cut before the tree is
+        chosen.
     budget : bytes that the tables may take; None takes a quarter of the free memory, inf does not check.
     names : of nodes, for messages.
     """
@@ -164,9 +165,9 @@ class JunctionTree:
         from likely.models.graphs.inference import tree_loop as loop
 
         tree, f = self.tree, self._factors
-        return loop.fill_cliques(
-            tree.starts, tree.members, self.n_states, self.offsets, *f.arrays[:3], tables, f.starts, self._room()
-        )
+        where = (f.homes, f.first, f.strides, tables, f.starts)
+        arguments = (tree.starts, tree.members, self.n_states, self.offsets, *where, self._room())
+        return loop.fill_cliques(*arguments)
 
     # ---------------------------------------------------------------- questions
     def infer(
@@ -188,7 +189,8 @@ class JunctionTree:
         ----------
         base : what `filled` returned.
         findings : (R, n) states of rows, -1 where unobserved; None is one row without findings.
-        targets, n_target_states : tables to be found, as `laid_out` laid them out, and how many states they have in all.
+        targets, n_target_states : tables to be found, as `laid_out` laid them out, and how many states they have in
+            all.
         weights : (R,) of the rows in these tables, which are added up, unless each row has its own (`per_row`).
         row_scopes, row_tables : factors that differ from row to row, and their values (R, T).
         """

@@ -1,7 +1,7 @@
 """Propagation in logarithms, by factors: for findings so improbable that a float64 cannot hold their products.
 
-Messages as Shafer and Shenoy (1990) send them, without a division. A hundred times slower than the compiled propagation,
-and only asked where that one lost digits.
+Messages as Shafer and Shenoy (1990) send them, without a division. A hundred times slower than the compiled
+propagation, and only asked where that one lost digits.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from pathlib import Path
 from likely.schema.spelling import listed
 
 _SHARE = 0.25  # of the free memory
+_LEAST = 1 << 20  # bytes; asking the system what is free takes longer than allocating this
 
 
 class TooLargeError(ValueError):
@@ -28,7 +29,7 @@ def free_memory() -> float:
 
 def check_memory(n_bytes: float, budget: float | None, clique: Sequence[str], bits: float) -> None:
     """Refuse tables of so many bytes in all, the largest of which has 2^bits states over these nodes."""
-    if n_bytes <= 1 << 20:  # asking the system takes longer than allocating this
+    if budget is None and n_bytes <= _LEAST:
         return
     allowed = _SHARE * free_memory() if budget is None else budget
     if n_bytes > allowed:

@@ -1,8 +1,8 @@
 """Compiled: propagation in a clique tree, row after row; loads Numba.
 
-The tables of a row keep only the states that agree with its findings: an observed node has one. Messages go up the tree,
-each divided by its largest entry, whose logarithm is kept; then down, as the parent's new marginal over the old. All
-terms are positive, so that nothing cancels and every result has the precision of its type.
+The tables of a row keep only the states that agree with its findings: an observed node has one. Messages go up the
+tree, each divided by its largest entry, whose logarithm is kept; then down, as the parent's new marginal over the
+old. All terms are positive, so that nothing cancels and every result has the precision of its type.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ def propagate(
     (R,) log-probabilities, -inf where findings contradict each other; (R,) the smallest largest entry of a message,
     which says whether numbers became so small that digits were lost.
     """
-    starts, members, parents, n_states, offsets, sep_starts, sep_members, own, up_starts, up, var_homes = tree
+    starts, members, parents, n_states, offsets, sep_starts, sep_members, _own, _up_starts, _up, var_homes = tree
     n_rows, m = len(findings), len(parents)
     logs, lowest = np.zeros(n_rows), np.ones(n_rows)
     work, sep_offsets = np.empty(len(base)), np.zeros(m + 1, np.int64)
     for c in range(m):
-        size = 1
+        n = 1
         for j in range(sep_starts[c], sep_starts[c + 1]):
-            size *= n_states[sep_members[j]]
-        sep_offsets[c + 1] = sep_offsets[c] + size
+            n *= n_states[sep_members[j]]
+        sep_offsets[c + 1] = sep_offsets[c] + n
     seps, news, scale = np.empty(sep_offsets[m]), np.empty(sep_offsets[m]), np.empty(m)
     step, sep_step = np.empty(len(members), np.int64), np.empty(len(sep_members), np.int64)
     size, sep_size = np.empty(m, np.int64), np.empty(m, np.int64)
@@ -54,7 +54,9 @@ def propagate(
         _layout(e, n_states, starts, members, step, size)
         _layout(e, n_states, sep_starts, sep_members, sep_step, sep_size)
         start_row(tree, base, e, step, work, row_scopes, row_tables[r], room)
-        logs[r], lowest[r] = upwards(tree, e, step, size, sep_step, sep_size, sep_offsets, work, seps, scale, False, room)
+        logs[r], lowest[r] = upwards(
+            tree, e, step, size, sep_step, sep_size, sep_offsets, work, seps, scale, False, room
+        )
         if upward_only or logs[r] == -np.inf:
             continue
         _downwards(tree, e, step, size, sep_step, sep_size, sep_offsets, work, seps, news, scale, room)
@@ -240,7 +242,9 @@ def draw(tree, base, findings, row_scopes, row_tables, uniforms, largest, states
             for v in range(len(x)):
                 x[v] = e[v]
             for c in range(m - 1, -1, -1):
-                _draw_clique(starts, members, n_states, offsets, own, c, e, step, work, uniforms[r, s, c], largest, x, room)
+                _draw_clique(
+                    starts, members, n_states, offsets, own, c, e, step, work, uniforms[r, s, c], largest, x, room
+                )
     return logs, lowest
 
 

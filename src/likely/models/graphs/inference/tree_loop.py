@@ -116,7 +116,11 @@ def combine(what, k, counts, a, at_a, steps_a, b, at_b, steps_b, weight):
     for i in range(k - 1, -1, -1):
         if counts[i] == 1:
             continue
-        if j and steps_a[i] == steps_a[j - 1 + k] * counts[j - 1 + k] and steps_b[i] == steps_b[j - 1 + k] * counts[j - 1 + k]:
+        if (
+            j
+            and steps_a[i] == steps_a[j - 1 + k] * counts[j - 1 + k]
+            and steps_b[i] == steps_b[j - 1 + k] * counts[j - 1 + k]
+        ):
             counts[j - 1 + k] *= counts[i]
         else:
             counts[j + k], steps_a[j + k], steps_b[j + k] = counts[i], steps_a[i], steps_b[i]

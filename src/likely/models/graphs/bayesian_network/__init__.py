@@ -1,0 +1,1 @@
+"""Bayesian networks: a graph, and the distribution of each node given its parents."""

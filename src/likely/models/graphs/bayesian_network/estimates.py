@@ -1,0 +1,170 @@
+"""Marginals by sampling: likelihood weighting and Gibbs chains, with standard errors.
+
+Exact sums are checked against them; where tables are too large, they are what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from likely.models.graphs.bayesian_network.rows import draw_node, normalised
+from likely.models.graphs.inference.engine import impossible
+
+if TYPE_CHECKING:
+    from likely.models.graphs.bayesian_network.questions import Findings, Marginals, Questions
+
+N_DRAWS = 20_000
+_N_CHAINS = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """The distribution of a column by sampling.
+
+    Parameters
+    ----------
+    probabilities, stderr : by state.
+    n_effective : how many independent draws it is worth.
+    method : how it was found.
+    """
+
+    probabilities: dict[Any, float]
+    stderr: dict[Any, float]
+    n_effective: float
+    method: str
+    kind: str = "estimate"
+
+
+def estimated(
+    questions: Questions, target: str, given: Mapping[str, Any] | None, method: str, n_draws: int, key: jax.Array
+) -> Estimate:
+    """p(target | given) by a method."""
+    found = questions.findings(given)
+    number = questions.number(target)
+    place = questions.layout.discrete[number]
+    states = questions.states_of(place)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel().tolist())
+    if method == "weighting":
+        draws, logs = weighted_draws(questions, found, rng, n_draws)
+        p, error, effective = weighted_frequencies(draws[:, place].astype(np.int64), logs, len(states))
+        about = f"likelihood weighting, {n_draws} draws"
+    elif method == "gibbs":
+        p, error, effective, about = _gibbs(questions, found, rng, n_draws, number, len(states))
+    else:
+        raise ValueError(f"`method` must be 'weighting' or 'gibbs', got {method!r}.")
+    pair = [dict(zip(states, values.tolist(), strict=True)) for values in (p, error)]
+    return Estimate(pair[0], pair[1], effective, about)
+
+
+def weighted_draws(
+    questions: Questions, found: Findings, rng: np.random.Generator, n: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(n, d) rows drawn parents first with the findings held, and the log of each one's weight."""
+    layout, answers = questions.layout, questions.answers
+    out, logs = np.zeros((n, len(layout.names))), np.zeros(n)
+    for place in layout.order:
+        node, params = layout.nodes[place], answers.params.nodes[place]
+        row, value = answers._row(node, out), found.row[0, place]
+        if np.isnan(value):
+            out[:, place] = draw_node(rng, node, params, row, out)
+            number = layout.number.get(place, -1)
+            if number in found.soft:
+                with np.errstate(divide="ignore"):
+                    logs += np.log(found.soft[number])[out[:, place].astype(np.int64)]
+            continue
+        out[:, place] = value
+        logs += _log_of(node, params, row, out)
+    return out, logs
+
+
+def _log_of(node: Any, params: Any, row: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    x = rows[:, node.place]
+    if node.is_discrete:
+        table = normalised(params.table).reshape(node.n_rows, node.n_states)
+        with np.errstate(divide="ignore"):
+            return np.log(table[row, x.astype(np.int64)])
+    if node.kind == "real":
+        weights = np.reshape(params.weights, (node.n_rows, -1))[row]
+        variance = np.reshape(params.variance, -1)[row]
+        mean = weights[:, 0] + (weights[:, 1:] * rows[:, list(node.real)]).sum(axis=1)
+        return -0.5 * ((x - mean) ** 2 / variance + np.log(2 * np.pi * variance))
+    rate = np.reshape(params.rate, -1)[row]
+    from scipy.special import gammaln
+
+    return x * np.log(rate) - rate - gammaln(x + 1)
+
+
+def weighted_frequencies(states: np.ndarray, logs: np.ndarray, n_states: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Weighted shares of states, their standard errors (delta method), and how many draws the weights are worth."""
+    if not np.isfinite(logs).any():
+        raise impossible()
+    weights = np.exp(logs - logs.max())
+    total = weights.sum()
+    p = np.bincount(states, weights, minlength=n_states) / total
+    share = weights / total
+    squares = np.bincount(states, share**2, minlength=n_states)
+    # Var of a ratio of sums: Σ w² (1[x = s] - p)², of which the part at s has (1 - p)² and the rest p².
+    error = np.sqrt(squares * (1 - p) ** 2 + (share @ share - squares) * p**2)
+    return p, error, float(1 / (share @ share))
+
+
+def weighted_marginals(questions: Questions, found: Findings) -> Marginals:
+    """Marginals of all discrete columns by likelihood weighting, typed as an estimate."""
+    from likely.models.graphs.bayesian_network.questions import Marginals
+
+    layout = questions.layout
+    draws, logs = weighted_draws(questions, found, np.random.default_rng(questions.model.seed_), N_DRAWS)
+    out, errors, effective = Marginals(), {}, 0.0
+    for place in layout.discrete:
+        states = questions.states_of(place)
+        p, error, effective = weighted_frequencies(draws[:, place].astype(np.int64), logs, len(states))
+        out[layout.names[place]] = dict(zip(states, p.tolist(), strict=True))
+        errors[layout.names[place]] = dict(zip(states, error.tolist(), strict=True))
+    out.kind, out.stderr = "estimate", errors
+    out.method = f"likelihood weighting, {N_DRAWS} draws worth {effective:.0f}"
+    return out
+
+
+def _gibbs(
+    questions: Questions, found: Findings, rng: np.random.Generator, n_draws: int, number: int, n_states: int
+) -> tuple[np.ndarray, np.ndarray, float, str]:
+    """Shares of states in chains that visit each unobserved discrete column in turn; error from chains' means."""
+    questions._all_discrete("Gibbs")
+    product = questions.answers.engine.product
+    with np.errstate(divide="ignore"):
+        tables = [np.log(table) for table in product.tables]
+    touching = [[f for f, scope in enumerate(product.scopes) if v in scope] for v in range(len(product.names))]
+    start, _ = weighted_draws(questions, found, rng, _N_CHAINS)
+    x = start[:, list(questions.layout.discrete)].astype(np.int64)
+    hidden = np.flatnonzero(found.states < 0)
+    n_sweeps = max(4, n_draws // _N_CHAINS)
+    n_settle = n_sweeps // 5
+    shares = np.zeros((_N_CHAINS, n_states))
+    for sweep in range(n_sweeps):
+        for v in hidden:
+            logs = np.zeros((_N_CHAINS, int(product.n_states[v])))
+            for f in touching[v]:
+                index = tuple(slice(None) if u == v else x[:, u] for u in product.scopes[f])
+                at = product.scopes[f].index(v)
+                own = tables[f][index]
+                # One slice among index arrays: NumPy puts it first if arrays stand on both sides of it, else in place.
+                logs += own.T if own.shape[0] != _N_CHAINS or (at == 0 and own.shape[1] == _N_CHAINS) else own
+            if int(v) in found.soft:
+                with np.errstate(divide="ignore"):
+                    logs += np.log(found.soft[int(v)])
+            top = logs.max(axis=1, keepdims=True)
+            p = np.exp(logs - np.where(np.isfinite(top), top, 0.0))
+            sums = np.cumsum(p, axis=1)
+            x[:, v] = (rng.random(_N_CHAINS)[:, None] * sums[:, -1:] >= sums[:, :-1]).sum(axis=1)
+        if sweep >= n_settle:
+            shares[np.arange(_N_CHAINS), x[:, number]] += 1
+    shares /= max(1, n_sweeps - n_settle)
+    p = shares.mean(axis=0)
+    error = shares.std(axis=0, ddof=1) / np.sqrt(_N_CHAINS)
+    worth = float(np.max(p * (1 - p)) / max(float(error.max()) ** 2, 1e-12))
+    return p, error, worth, f"Gibbs, {_N_CHAINS} chains of {n_sweeps} sweeps"

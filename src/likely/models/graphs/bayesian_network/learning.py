@@ -1,0 +1,213 @@
+"""Parameters of a network from rows: counts where nothing is missing, expectation-maximisation where something is.
+
+The M-step is the posterior mode under a prior of `pseudo_count` rows of ignorance: BDeu (Buntine, 1991) spreads them
+over the whole table of a node, "rows" gives each row of it as many. EM's objective is the log-likelihood with that
+prior's part, and never falls (Dempster, Laird and Rubin, 1977; exact expectations: Lauritzen, 1995).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from likely.models.graphs.bayesian_network.continuous import GroupAnswer
+from likely.models.graphs.bayesian_network.nodes import (
+    GaussianParams,
+    Layout,
+    NetworkParams,
+    Node,
+    PoissonParams,
+    TableParams,
+)
+from likely.models.graphs.bayesian_network.rows import NetworkRows, Piece
+
+_TOGETHER = 4096
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Rows of ignorance: how many, whether for a whole table, the least variance, and the mean of each count."""
+
+    pseudo_count: float
+    is_bdeu: bool
+    min_variance: float
+    count_means: np.ndarray
+
+    def per_row(self, node: Node) -> float:
+        """Rows of ignorance for each row of a node's parameters."""
+        return self.pseudo_count / node.n_rows if self.is_bdeu else self.pseudo_count
+
+
+def fit_params(
+    rows: np.ndarray, layout: Layout, prior: Prior, max_iter: int, tol: float, budget: float | None
+) -> tuple[NetworkParams, list[float], bool]:
+    """The parameters, the objective before each iteration (mean log-likelihood with the prior's part), and whether it
+    met `tol`.
+    """
+    holed = np.isnan(rows).any(axis=1)
+    fixed = complete_statistics(rows[~holed], layout)
+    if not holed.any():
+        params = maximised(fixed, layout, prior)
+        return params, [float(NetworkRows(layout, params).of_complete(rows).mean())], True
+    params = maximised(available_statistics(rows, layout), layout, prior)
+    history: list[float] = []
+    for _ in range(max_iter):
+        answers = NetworkRows(layout, params, budget)
+        found, log_evidence = expected_statistics(rows[holed], answers)
+        total = log_evidence + answers.of_complete(rows[~holed]).sum() + log_prior(params, layout, prior)
+        history.append(float(total / len(rows)))
+        if len(history) > 1 and history[-1] - history[-2] < tol:
+            return params, history, True
+        params = maximised([one + two for one, two in zip(fixed, found, strict=True)], layout, prior)
+    return params, history, False
+
+
+# ------------------------------------------------------------------- statistics
+def complete_statistics(rows: np.ndarray, layout: Layout) -> list[np.ndarray]:
+    """Of each node: counts (q, K); sums of products of (1, real parents, x) (q, k, k); or rows and sum (q, 2)."""
+    answers = NetworkRows(layout, layout.empty())
+    return [_complete(node, rows, answers._row(node, rows)) for node in layout.nodes]
+
+
+def available_statistics(rows: np.ndarray, layout: Layout) -> list[np.ndarray]:
+    """The same, of each node from the rows in which it and its parents are observed: where EM starts."""
+    answers, out = NetworkRows(layout, layout.empty()), []
+    for node in layout.nodes:
+        family = [node.place, *node.discrete, *node.real]
+        own = rows[~np.isnan(rows[:, family]).any(axis=1)]
+        out.append(_complete(node, own, answers._row(node, own)))
+    return out
+
+
+def _complete(node: Node, rows: np.ndarray, row: np.ndarray) -> np.ndarray:
+    x = np.asarray(rows[:, node.place], np.float64)
+    if node.is_discrete:
+        flat = row * node.n_states + x.astype(np.int64)
+        return (
+            np.bincount(flat, minlength=node.n_rows * node.n_states).reshape(node.n_rows, node.n_states).astype(float)
+        )
+    if node.kind == "count":
+        sums = [np.bincount(row, weights, minlength=node.n_rows) for weights in (None, x)]
+        return np.stack(sums, axis=1).astype(float)
+    z = np.concatenate([np.ones((len(rows), 1)), rows[:, list(node.real)], x[:, None]], axis=1).astype(np.float64)
+    out = np.zeros((node.n_rows, z.shape[1], z.shape[1]))
+    for i in range(z.shape[1]):
+        for j in range(z.shape[1]):
+            out[:, i, j] = np.bincount(row, z[:, i] * z[:, j], minlength=node.n_rows)
+    return out
+
+
+def expected_statistics(rows: np.ndarray, answers: NetworkRows) -> tuple[list[np.ndarray], float]:
+    """The same of rows with holes, expected given what is observed; and their log-evidence in all."""
+    layout = answers.layout
+    empty = complete_statistics(rows[:0], layout)
+    out, total = [np.zeros_like(one) for one in empty], 0.0
+    for start in range(0, len(rows), _TOGETHER):
+        for piece in answers.pieces(rows[start : start + _TOGETHER], needed=True):
+            total += _add_piece(piece, answers, out)
+    return out, total
+
+
+def _add_piece(piece: Piece, answers: NetworkRows, out: list[np.ndarray]) -> float:
+    """Add a piece's expected statistics; returns its log-evidence."""
+    layout = answers.layout
+    scoped = [scope for scope in answers._scopes_of(piece) if scope]
+    posteriors = [np.ones((len(piece.index), 1)) for _ in answers._scopes_of(piece)]
+    log_evidence = piece.constant.copy()
+    if layout.discrete:
+        families = answers.engine.product.scopes
+        batch = answers.engine.batch(piece.scopes, families)
+        found = batch.infer(piece.states, piece.logs, targets=True)
+        log_evidence += found.log_evidence
+        for number, place in enumerate(layout.discrete):
+            out[place] += batch.target(found, number)[0].reshape(out[place].shape)
+        if scoped:
+            joint = answers.engine.batch(piece.scopes, tuple(piece.scopes))
+            own = joint.infer(piece.states, piece.logs, targets=True, per_row=True)
+            number = 0
+            for i, scope in enumerate(answers._scopes_of(piece)):
+                if scope:
+                    posteriors[i] = joint.target(own, number).reshape(len(piece.index), -1)
+                    number += 1
+    for answer, weights in zip(piece.answers, posteriors, strict=False):
+        _add_group(answer, weights, piece.rows, answers, out)
+    for (node, _), weights in zip(piece.counts, posteriors[len(piece.answers) :], strict=True):
+        x = np.asarray(piece.rows[:, node.place], np.float64)
+        seen = ~np.isnan(x)
+        out[node.place] += np.stack([weights[seen].sum(axis=0), weights[seen].T @ x[seen]], axis=1)
+    return float(log_evidence.sum())
+
+
+def _add_group(
+    answer: GroupAnswer, weights: np.ndarray, rows: np.ndarray, answers: NetworkRows, out: list[np.ndarray]
+) -> None:
+    """Expected products of (1, real parents, x) of each node of a group."""
+    group, continuous = answer.group, answers.continuous
+    inner = {place: i for i, place in enumerate(group.nodes)}
+    states = continuous.states(group.scope)
+    lone = len(group.nodes) == 1
+    for place in group.nodes:
+        node = answers.layout.nodes[place]
+        members = [*node.real, place]
+        n, q = weights.shape
+        z, spread = np.ones((n, q, 1 + len(members))), np.zeros((q, 1 + len(members), 1 + len(members)))
+        for i, member in enumerate(members, 1):
+            known = np.asarray(rows[:, member], np.float64)[:, None]
+            z[:, :, i] = answer.means[:, :, inner[member]] if member in inner else known
+            for j, other in enumerate(members, 1):
+                if member in inner and other in inner and not lone:
+                    spread[:, i, j] = answer.covariance[:, inner[member], inner[other]]
+        # A lone cell that is missing says nothing of its node, and is left out.
+        own = weights * ~np.isnan(rows[:, place])[:, None] if lone else weights
+        products = np.einsum("rq,rqi,rqj->qij", own, z, z) + own.sum(axis=0)[:, None, None] * spread
+        np.add.at(out[place], continuous.row_of(node, group.scope, states), products)
+
+
+# ------------------------------------------------------------------ maximisation
+def maximised(statistics: list[np.ndarray], layout: Layout, prior: Prior) -> NetworkParams:
+    """The posterior mode of every node's parameters."""
+    return NetworkParams(tuple(_maximised(node, statistics[node.place], prior) for node in layout.nodes))
+
+
+def _maximised(node: Node, found: np.ndarray, prior: Prior) -> Any:
+    a = prior.per_row(node)
+    if node.is_discrete:
+        counts = found + a / node.n_states
+        sums = counts.sum(axis=1, keepdims=True)
+        table = np.where(sums > 0, counts / np.where(sums > 0, sums, 1), 1 / node.n_states)
+        return TableParams(table.reshape(*node.shape, node.n_states))
+    if node.kind == "count":
+        mean = prior.count_means[node.place]
+        sums = np.where(found[:, 0] + a > 0, found[:, 0] + a, 1.0)
+        rate = np.where(found[:, 0] + a > 0, (found[:, 1] + a * mean) / sums, mean)
+        return PoissonParams(np.maximum(rate, 1e-6).reshape(node.shape))
+    k = 1 + len(node.real)
+    # `a` rows of ignorance say N(0, 1) in standard units: a ridge on the weights, and a variance of one. A ridge of
+    # rounding size keeps columns that repeat each other from being singular.
+    ridge = a + 1e-9 * (1 + found[:, :k, :k].trace(axis1=1, axis2=2))
+    gram = found[:, :k, :k] + ridge[:, None, None] * np.eye(k)
+    weights = np.linalg.solve(gram, found[:, :k, k:])[..., 0]
+    residual = found[:, k, k] - (weights * found[:, :k, k]).sum(axis=1)
+    n = found[:, 0, 0] + a
+    variance = np.where(n > 0, (np.maximum(residual, 0) + a) / np.where(n > 0, n, 1), 1.0)
+    variance = np.maximum(variance, prior.min_variance)
+    return GaussianParams(weights.reshape(*node.shape, k), variance.reshape(node.shape))
+
+
+def log_prior(params: NetworkParams, layout: Layout, prior: Prior) -> float:
+    """What the rows of ignorance add to the log-likelihood."""
+    total = 0.0
+    for node in layout.nodes:
+        own, a = params.nodes[node.place], prior.per_row(node)
+        if a == 0:
+            continue
+        if node.is_discrete:
+            total += a / node.n_states * float(np.log(own.table).sum())
+        elif node.kind == "count":
+            total += a * float((prior.count_means[node.place] * np.log(own.rate) - own.rate).sum())
+        else:
+            squares = 1 + (np.asarray(own.weights) ** 2).sum(axis=-1)
+            total += -0.5 * a * float((np.log(own.variance) + squares / own.variance).sum())
+    return total

@@ -1,0 +1,271 @@
+"""Bayesian network: p(x) = Π_i p(x_i | parents of i), along a directed graph of the columns (Pearl, 1988).
+
+Tables for binary and categorical columns, linear Gaussians by the states of discrete parents for real ones, Poisson for
+counts. Evidence, conditionals, joint draws and expectations are exact. Cost: learning from complete rows is one pass;
+inference is that of the largest clique of the graph, and refused, or bounded, where the memory does not hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import jax
+import numpy as np
+
+from likely.contract.conditional import ConditionalParts
+from likely.contract.evidence import Evidence
+from likely.contract.model import FitRun, Model
+from likely.contract.settings import Count, NonNegative, Positive, Unchecked
+from likely.models.graphs.bayesian_network.building import given_structure, network_of_tables
+from likely.models.graphs.bayesian_network.learning import Prior, fit_params
+from likely.models.graphs.bayesian_network.nodes import Layout, NetworkParams
+from likely.models.graphs.bayesian_network.questions import Marginals, Questions
+from likely.models.graphs.bayesian_network.rows import NetworkRows
+from likely.models.graphs.graph.graph import Graph
+from likely.models.graphs.inference.memory import TooLargeError
+from likely.schema import Schema
+
+
+class BayesianNetwork(Model):
+    """A directed graph of the columns with a distribution of each given its parents.
+
+    Parameters
+    ----------
+    structure : the graph: a `Graph`, edges (parent, child), a dictionary from nodes to children, text such as
+        "rain -> wet <- sprinkler", or "tree", the most likely tree of the columns (Chow and Liu). Columns that it does
+        not name stand alone.
+    pseudo_count : rows of ignorance that are added to what is counted.
+    prior : "bdeu" spreads them over the whole table of a column, so that equivalent graphs fit equally well; "rows"
+        gives as many to each state of the parents.
+    max_iter, tol : where cells are missing, EM stops when the objective rises by less than `tol` nats a row.
+    min_variance : the least variance of a real column given its parents, in units of the column's own.
+    inference : "exact" refuses what the memory does not hold; "auto" goes on with bounds and estimates, typed as such.
+    memory_budget : bytes that the tables of exact inference may take; None is a quarter of what is free.
+    schema : what the columns are; None reads it off the data.
+    random_state : seed.
+
+    Attributes
+    ----------
+    graph_ : the graph. history_ : "objective", which never falls, of EM. n_iter_, converged_ : of EM.
+
+    Examples
+    --------
+    >>> net = BayesianNetwork.from_tables(
+    ...     "rain -> wet <- sprinkler",
+    ...     {"rain": [0.8, 0.2], "sprinkler": [0.9, 0.1], "wet": [[[1.0, 0.0], [0.2, 0.8]], [[0.1, 0.9], [0.01,
+    0.99]]]}, ...     states=("no", "yes"),
+    ... )
+    >>> net.marginals(given={"wet": "yes"})["rain"]["yes"].round(4)
+    0.7181
+    >>> net.marginals(given={"wet": "yes", "sprinkler": "yes"})["rain"]["yes"].round(4)  # explained away
+    0.2363
+    """
+
+    structure: Unchecked = "tree"
+    _: KW_ONLY
+    pseudo_count: NonNegative = 1.0
+    prior: Literal["bdeu", "rows"] = "bdeu"
+    max_iter: Count = 100
+    tol: NonNegative = 1e-4
+    min_variance: Positive = 1e-4
+    inference: Literal["auto", "exact"] = "auto"
+    memory_budget: Positive | None = None
+
+    _why_not: ClassVar[dict] = {
+        "transform": "its columns share no latent code",
+        "fit_transform": "its columns share no latent code",
+        "inverse_transform": "its columns share no latent code",
+        "denoise": "it has no code through which a row could be seen again; `condition` gives cells from others",
+    }
+
+    # ---------------------------------------------------------------------- building
+    @classmethod
+    def from_tables(
+        cls,
+        structure: Any,
+        tables: Mapping[str, Any],
+        states: Mapping[str, Iterable[Any]] | Iterable[Any] | None = None,
+        **settings: Any,
+    ) -> BayesianNetwork:
+        """A network whose probabilities are written by hand.
+
+        Parameters
+        ----------
+        structure : the graph, in any form that the setting takes, but "tree".
+        tables : p(node | parents) of every node: an array with an axis for each parent, in the order in which
+            `Graph.parents` has them, and one for the node; or a dictionary from a state of the parent, or a tuple of
+            states of several, to the probabilities of the node's.
+        states : names of the states of each node, or of all; "0", "1", ... without.
+        settings : hyper-parameters.
+        """
+        graph, schema, arrays = network_of_tables(structure, tables, states)
+        return cls._built(graph, schema, arrays, settings)
+
+    @classmethod
+    def _built(cls, graph: Graph, schema: Schema, tables: list[np.ndarray], settings: dict[str, Any]) -> Any:
+        """A model as if fitted, with discrete nodes in the order of the schema."""
+        from likely.models.graphs.bayesian_network.building import as_fitted
+
+        return as_fitted(cls(**{"structure": graph} | settings), graph, schema, tables)
+
+    @property
+    def graph_(self) -> Graph:
+        """The graph by the names of the columns."""
+        return self._layout.graph
+
+    def write(self, path: Any) -> None:
+        """Write the network into a file by the ending of its name: .bif, .xml or .uai, or one of these and .gz."""
+        from likely.models.graphs.bayesian_network.building import described
+        from likely.models.graphs.files.network_file import write_described
+
+        write_described(path, described(self))
+
+    # ------------------------------------------------------------------------- hooks
+    def _init(self, key, columns):
+        names = self._cell_names
+        graph = Graph([tuple(edge) for edge in self.edges_], nodes=names)
+        return Layout.of(graph, names, columns).empty()
+
+    def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> NetworkParams:
+        vars(self).pop("_layout", None)
+        names = self._cell_names
+        graph = given_structure(self.structure, rows, names, self.columns_)
+        self.edges_ = [list(edge) for edge in graph.directed_edges]
+        rows = np.asarray(rows, np.float64)
+        means = np.nan_to_num(np.nanmean(rows, axis=0), nan=1.0)
+        prior = Prior(self.pseudo_count, self.prior == "bdeu", self.min_variance, np.maximum(means, 1e-6))
+        budget = self.memory_budget
+        params, trace, done = fit_params(rows, self._layout, prior, self.max_iter, self.tol, budget)
+        self.history_ = {"objective": trace}
+        self.n_iter_, self.converged_ = len(trace), done
+        return params
+
+    def _evidence(self, rows, key):
+        try:
+            return Evidence.exact(self._answers.evidence(rows), method="junction tree")
+        except TooLargeError:
+            if self.inference == "exact":
+                raise
+        from likely.models.graphs.bayesian_network.bounded import bounded_evidence
+
+        return bounded_evidence(self._answers, rows)
+
+    def _sample(self, key, n):
+        return self._answers.ancestral(_generator(key), n)
+
+    def _condition(self, rows, key):
+        answers = self._answers
+        mean, counts = answers.condition(rows)
+        return ConditionalParts(mean, lambda k, n: answers.draws(_generator(k), rows, n), counts=counts)
+
+    # --------------------------------------------------------------------- questions
+    def marginals(self, given: Mapping[str, Any] | None = None) -> Marginals:
+        """The probabilities of the states of every discrete column, given findings.
+
+        Parameters
+        ----------
+        given : findings by column: a value, or for soft evidence a dictionary from values to weights, how much more
+            likely a report is if the column has that value. Findings of real and count columns are numbers.
+        """
+        return self._questions.marginals(given)
+
+    def query(self, variables: Any, given: Mapping[str, Any] | None = None) -> Any:
+        """The joint distribution of some discrete columns given findings, as a data frame with a row for each state."""
+        return self._questions.query(variables, given)
+
+    def most_probable(self, given: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], float]:
+        """The most probable values of all discrete columns together given findings, and their probability given
+        them.
+        """
+        return self._questions.most_probable(given)
+
+    def do(self, **values: Any) -> BayesianNetwork:
+        """The network after an intervention: the columns have these values, whatever their parents say."""
+        from likely.models.graphs.bayesian_network.building import intervened
+
+        return intervened(self, values)
+
+    def entropy(self, variables: Any = None, given: Mapping[str, Any] | None = None) -> float:
+        """Entropy of some discrete columns given findings, in nats; of all of them without."""
+        return self._questions.entropy(variables, given)
+
+    def mutual_information(self, a: Any, b: Any, given: Any = ()) -> float:
+        """I(a; b | given) in nats between discrete columns; 0 where the graph separates them."""
+        return self._questions.mutual_information(a, b, given)
+
+    def impact(self, target: str, given: Mapping[str, Any]) -> dict[str, float]:
+        """How far each finding moves a target: the KL divergence, in nats, of its distribution without the finding."""
+        return self._questions.impact(target, given)
+
+    def estimate(
+        self,
+        target: str,
+        given: Mapping[str, Any] | None = None,
+        *,
+        method: Literal["weighting", "gibbs"] = "weighting",
+        n_draws: int = 10_000,
+        random_state: int | None = None,
+    ) -> Any:
+        """The distribution of a discrete column by sampling, with standard errors: what exact sums are checked against.
+
+        "weighting" draws parents before children and weighs each draw by the findings' probability (Fung and Chang,
+        1990); "gibbs" visits the columns in turn, in 32 chains.
+        """
+        from likely.models.graphs.bayesian_network.estimates import estimated
+
+        return estimated(self._questions, target, given, method, n_draws, self._key("condition", random_state))
+
+    # ---------------------------------------------------------------------- plumbing
+    @property
+    def _cell_names(self) -> tuple[str, ...]:
+        names = getattr(getattr(self, "cells_", None), "names", None)
+        return self.schema_.names if names is None else tuple(names)
+
+    @cached_property
+    def _layout(self) -> Layout:
+        names = self._cell_names
+        graph = Graph([tuple(edge) for edge in self.edges_], nodes=names)
+        return Layout.of(graph, names, self.columns_)
+
+    @property
+    def _answers(self) -> NetworkRows:
+        # Kept with the parameters that it was made for: trees are worth keeping, and a new fit has others.
+        kept = vars(self).get("_kept")
+        if kept is None or kept[0] is not self.params_:
+            kept = (self.params_, NetworkRows(self._layout, self.params_, self.memory_budget))
+            vars(self)["_kept"] = kept
+        return kept[1]
+
+    @property
+    def _questions(self) -> Questions:
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self)
+        return Questions(self)
+
+    def __sklearn_clone__(self) -> Any:
+        from sklearn.base import _clone_parametrized
+
+        return _clone_parametrized(self, safe=True)
+
+    def __getstate__(self) -> Any:
+        # Compiled trees and graphs are made again when they are asked for.
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in ("_kept", "_layout")}
+
+    @classmethod
+    def _from_file(cls, arrays, meta):
+        model = super()._from_file(arrays, meta)
+        # The base restores arrays in JAX's precision, which may be float32; a network keeps every bit.
+        exact = {name.removeprefix("params"): array for name, array in arrays.items() if name.startswith("params")}
+        paths = jax.tree_util.tree_flatten_with_path(model.params_)
+        leaves = [exact[jax.tree_util.keystr(path)] for path, _ in paths[0]]
+        model.params_ = jax.tree_util.tree_unflatten(paths[1], leaves)
+        return model
+
+
+def _generator(key: jax.Array) -> np.random.Generator:
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel().tolist())
