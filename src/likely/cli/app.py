@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from likely.cli import anomalies, comparing, fidelity, fitted_models, fitting, listing, prediction, schema_command
 from likely.cli.options import INTERRUPTED
+from likely.cli import comparing, fitted_models, fitting, listing, networks, prediction, schema_command
 
 BAD_INPUT, FAILED = 2, 1
 
@@ -107,6 +108,9 @@ for name, command, summary in (
     ("anomalies", anomalies.anomalies, "The oddest rows of a table, and why."),
     ("predict", prediction.predict, "The target of rows: a class, or a number with its interval."),
     ("similar", fitted_models.similar, "Words like a word, under vectors of words."),
+    ("query", networks.query, "The distribution of columns of a network, given findings."),
+    ("graph", networks.graph, "Draw the graph of a network."),
+    ("convert", networks.convert, "Write a network in another format."),
     ("models", listing.models, "List the models."),
     ("datasets", listing.datasets, "List the data sets."),
 ):

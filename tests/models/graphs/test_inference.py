@@ -1,5 +1,4 @@
-"""Exact inference: against enumeration, in float64; in logarithms where numbers are tiny; and refused before it is
-too large."""
+"""Exact inference: against enumeration, in float64; in logarithms where numbers are tiny; refused where too large."""
 
 import itertools
 
@@ -177,10 +176,10 @@ def test_nodes_that_nothing_depends_on_are_left_out():
     np.testing.assert_allclose(Engine(product).log_evidence(findings), np.log(0.7))
 
 
-def test_elimination_is_no_worse_than_ten_times_the_best_order(global_random_seed):
+def test_elimination_is_near_the_best_of_all_orders(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
-    for _ in range(20):
-        n = 7
+    for _ in range(10):
+        n = 6
         sizes = rng.integers(2, 5, n)
         pairs = [pair for pair in itertools.combinations(range(n), 2) if rng.random() < 0.4]
         tree = best_tree(sizes, *packed(pairs))
