@@ -54,6 +54,7 @@ NAMES = (
     "seq2seq",
     "ntm_copy",
     "skipgram",
+    "graphs",
 )
 
 

@@ -25,6 +25,11 @@ def load(name: str, *, small: bool = False, n_small: int = 500, **options) -> li
     return replace(dataset, **parts)
 
 
+def folder() -> Path:
+    """The folder of data files: that of LIKELY_DATA, or the one beside the repository."""
+    return Path(os.environ.get("LIKELY_DATA") or _BESIDE)
+
+
 def gray_mnist(*, small: bool) -> tuple[np.ndarray, np.ndarray]:
     """20,000 training rows and the 10,000 test rows of MNIST in [0, 1], without the pixels that never change."""
     dataset = load("mnist", small=small, binarize=None)

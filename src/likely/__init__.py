@@ -56,6 +56,9 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as real impor
     from likely.models.graphs.graph.graph import Graph as Graph
     from likely.models.graphs.graph.graph import GraphError as GraphError
     from likely.models.graphs.independent import Independent as Independent
+    from likely.models.graphs.inference.factor import Factor as Factor
+    from likely.models.graphs.inference.junction_tree import ImpossibleError as ImpossibleError
+    from likely.models.graphs.inference.memory import TooLargeError as TooLargeError
     from likely.models.language.embeddings.skipgram import SkipGram as SkipGram
     from likely.models.language.ngram.ngram import NGram as NGram
     from likely.models.language.pairs.neural_turing_machine import NeuralTuringMachine as NeuralTuringMachine
@@ -126,6 +129,9 @@ _HOMES = {
     "compare": "likely.leaderboard",
     "Graph": "likely.models.graphs.graph.graph",
     "GraphError": "likely.models.graphs.graph.graph",
+    "Factor": "likely.models.graphs.inference.factor",
+    "ImpossibleError": "likely.models.graphs.inference.junction_tree",
+    "TooLargeError": "likely.models.graphs.inference.memory",
     "read_network": "likely.models.graphs.bayesian_network.building",
     "hopfield_tour": "likely.models.energy.pairwise.tour",
     "annealed_evidence": "likely.models.latent.diagnosis.evidence_gap",

@@ -94,6 +94,11 @@ _CODECS = {
         lambda array, save: array.tolist(),
         np.array,
     ),
+    "graph": _Codec(
+        registry.is_graph,
+        lambda graph, save: graph.to_json(),
+        lambda content: registry.graph_class().from_json(content),
+    ),
     "estimator": _Codec(  # to be fitted, as a setting of another
         registry.is_ours,
         lambda model, save: {"class": type(model).__name__, "settings": save(model.get_params(deep=False))},

@@ -296,6 +296,19 @@ def is_ours(value: Any) -> bool:
     return any(place == (entry.class_name, entry.module) for entry in ENTRIES)
 
 
+GRAPH = ("Graph", "likely.models.graphs.graph.graph")
+
+
+def is_graph(value: Any) -> bool:
+    """Whether a value is a `likely.Graph`, which a setting may be."""
+    return (type(value).__name__, type(value).__module__) == GRAPH
+
+
+def graph_class() -> Any:
+    """`likely.Graph`, imported when it is asked for."""
+    return getattr(importlib.import_module(GRAPH[1]), GRAPH[0])
+
+
 def models_that_can(verb: str, like: str = "") -> list[str]:
     """Class names of the models that offer a method such as "transform", of tables, or of text if `like` is."""
     own = next((entry.learns_from for entry in ENTRIES if entry.class_name == like), "rows")

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from likely.columns import Columns
+from likely.columns import Cells, Columns
 from likely.models.graphs.bayesian_network.nodes import Layout, NetworkParams, TableParams
+from likely.models.graphs.bayesian_network.table_cells import cell_graph, cell_names, states_of
 from likely.models.graphs.files.described import Described
 from likely.models.graphs.graph.graph import Graph, GraphError
 from likely.models.graphs.graph.reading import unknown_node
@@ -23,12 +24,13 @@ _SUM_TOLERANCE = 1e-6  # of rows that are written by hand
 LEARNED = ("tree",)
 
 
-def given_structure(structure: Any, rows: np.ndarray, names: tuple[str, ...], columns: Columns) -> Graph:
+def given_structure(structure: Any, rows: np.ndarray, cells: Cells, schema: Schema) -> Graph:
     """The graph that a setting means, over the cells of a table."""
+    names = cell_names(cells, schema)
     if isinstance(structure, str) and structure in LEARNED:
         from likely.models.graphs.structure.chow_liu import chow_liu
 
-        return chow_liu(rows, names, columns)
+        return chow_liu(rows, names, cells.columns)
     if isinstance(structure, str) and not any(arrow in structure for arrow in ("->", "<-", ";", "→", "←", "--")):
         raise ValueError(
             f"`structure` must be a Graph, edges, text such as 'a -> b', or one of {', '.join(LEARNED)}, got "
@@ -36,12 +38,12 @@ def given_structure(structure: Any, rows: np.ndarray, names: tuple[str, ...], co
         )
     graph = Graph(structure)
     for name in graph.nodes:
-        if name not in names:
-            raise GraphError(f"`structure` names {name!r}, which is no column. {_nearest(name, names)}")
+        if name not in names and name not in schema.names:
+            raise GraphError(f"`structure` names {name!r}, which is no column. {_nearest(name, schema.names)}")
     if not graph.is_directed:
         a, b = graph.undirected_edges[0]
         raise GraphError(f"`structure` must be directed, and {a!r} — {b!r} is not: give it a direction.")
-    return Graph(graph.directed_edges, nodes=names)
+    return cell_graph(graph, cells, schema)
 
 
 def _nearest(name: str, names: tuple[str, ...]) -> str:
@@ -73,7 +75,7 @@ def _state_names(graph: Graph, tables: Mapping[str, Any], states: Any) -> dict[s
             out[name] = list(states[name])
             continue
         table = tables[name]
-        row = next(iter(table.values())) if isinstance(table, Mapping) else table
+        row = next(iter(table.values())) if isinstance(table, Mapping) and graph.parents(name) else table
         out[name] = list(row) if isinstance(row, Mapping) else [str(i) for i in range(np.shape(row)[-1])]
     return out
 
@@ -131,12 +133,11 @@ def as_fitted(model: Any, graph: Graph, schema: Schema, tables: list[np.ndarray]
     """The model with a graph and tables in place of a fit."""
     model._validate_params()
     model.schema_ = schema
-    model.columns_ = model._columns()
+    model.columns_ = Columns.of(schema)
+    model.cells_ = Cells.plain(model.columns_)
     model.n_features_in_ = schema.n_columns
     if schema.frame is not None:
         model.feature_names_in_ = np.array(schema.names, dtype=object)
-    nothing = np.full((1, schema.n_columns), np.nan)
-    model.scaling_ = model._units(nothing)
     model.edges_ = [list(edge) for edge in graph.directed_edges]
     model.seed_, model.fingerprint_ = 0 if model.random_state is None else int(model.random_state), ""
     model.history_, model.n_iter_, model.converged_ = {"objective": []}, 0, True
@@ -183,6 +184,7 @@ def read_network(path: Any) -> Any:
     model = BayesianNetwork._built(graph, Schema(columns, frame="polars"), arrays, {})
     # The order of the parents in the file, so that writing gives back what was read.
     model.scopes_ = [by_child[name][0] for name in names]
+    model.name_ = network.name
     return model
 
 
@@ -195,10 +197,8 @@ def described(model: Any) -> Described:
             f"column {layout.names[odd.place]!r} is {odd.kind}, and files of networks hold tables only: save the model "
             "with .save(path)."
         )
-    states = {}
-    for column in model.schema_.columns:
-        values = column.categories if column.categories is not None else (0, 1)
-        states[column.name] = [str(value) for value in values]
+    labels = [states_of(model.cells_, model.schema_, place) for place in range(len(layout.names))]
+    states = {name: [str(label) for label in own] for name, own in zip(layout.names, labels, strict=True)}
     kept = getattr(model, "scopes_", None)
     tables = []
     for node in layout.nodes:
@@ -206,7 +206,7 @@ def described(model: Any) -> Described:
         scope = own if kept is None else list(kept[node.place])
         table = np.asarray(model.params_.nodes[node.place].table)
         tables.append((scope, np.transpose(table, [own.index(name) for name in scope])))
-    return Described(states, tables)
+    return Described(states, tables, name=getattr(model, "name_", "network"))
 
 
 # --------------------------------------------------------------------- interventions
@@ -215,7 +215,8 @@ def intervened(model: Any, values: Mapping[str, Any]) -> Any:
     from likely.models.graphs.bayesian_network.questions import Questions
 
     questions, layout = Questions(model), model._layout
-    fixed = {layout.names.index(name): code for name, code in questions.codes(values).items()}
+    row = questions.row(questions.codes(values))
+    fixed = {questions.place(name): row[0, questions.place(name)] for name in values}
     if not fixed:
         raise ValueError("do needs at least one column and its value: net.do(smoker='yes').")
     copy = type(model)(**model.get_params(deep=False))

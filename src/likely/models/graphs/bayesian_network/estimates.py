@@ -14,6 +14,7 @@ import numpy as np
 
 from likely.models.graphs.bayesian_network.rows import draw_node, normalised
 from likely.models.graphs.inference.engine import impossible
+from likely.runtime import generator
 
 if TYPE_CHECKING:
     from likely.models.graphs.bayesian_network.questions import Findings, Marginals, Questions
@@ -48,7 +49,7 @@ def estimated(
     number = questions.number(target)
     place = questions.layout.discrete[number]
     states = questions.states_of(place)
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel().tolist())
+    rng = generator(key)
     if method == "weighting":
         draws, logs = weighted_draws(questions, found, rng, n_draws)
         p, error, effective = weighted_frequencies(draws[:, place].astype(np.int64), logs, len(states))

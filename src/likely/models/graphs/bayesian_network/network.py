@@ -24,8 +24,10 @@ from likely.models.graphs.bayesian_network.learning import Prior, fit_params
 from likely.models.graphs.bayesian_network.nodes import Layout, NetworkParams
 from likely.models.graphs.bayesian_network.questions import Marginals, Questions
 from likely.models.graphs.bayesian_network.rows import NetworkRows
+from likely.models.graphs.bayesian_network.table_cells import cell_names
 from likely.models.graphs.graph.graph import Graph
 from likely.models.graphs.inference.memory import TooLargeError
+from likely.runtime import generator
 from likely.schema import Schema
 
 
@@ -131,8 +133,7 @@ class BayesianNetwork(Model):
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> NetworkParams:
         vars(self).pop("_layout", None)
-        names = self._cell_names
-        graph = given_structure(self.structure, rows, names, self.columns_)
+        graph = given_structure(self.structure, rows, self.cells_, self.schema_)
         self.edges_ = [list(edge) for edge in graph.directed_edges]
         rows = np.asarray(rows, np.float64)
         means = np.nan_to_num(np.nanmean(rows, axis=0), nan=1.0)
@@ -154,12 +155,12 @@ class BayesianNetwork(Model):
         return bounded_evidence(self._answers, rows)
 
     def _sample(self, key, n):
-        return self._answers.ancestral(_generator(key), n)
+        return self._answers.ancestral(generator(key), n)
 
     def _condition(self, rows, key):
         answers = self._answers
         mean, counts = answers.condition(rows)
-        return ConditionalParts(mean, lambda k, n: answers.draws(_generator(k), rows, n), counts=counts)
+        return ConditionalParts(mean, lambda k, n: answers.draws(generator(k), rows, n), counts=counts)
 
     # --------------------------------------------------------------------- questions
     def marginals(self, given: Mapping[str, Any] | None = None) -> Marginals:
@@ -221,8 +222,7 @@ class BayesianNetwork(Model):
     # ---------------------------------------------------------------------- plumbing
     @property
     def _cell_names(self) -> tuple[str, ...]:
-        names = getattr(getattr(self, "cells_", None), "names", None)
-        return self.schema_.names if names is None else tuple(names)
+        return cell_names(self.cells_, self.schema_)
 
     @cached_property
     def _layout(self) -> Layout:
@@ -265,7 +265,3 @@ class BayesianNetwork(Model):
         leaves = [exact[jax.tree_util.keystr(path)] for path, _ in paths[0]]
         model.params_ = jax.tree_util.tree_unflatten(paths[1], leaves)
         return model
-
-
-def _generator(key: jax.Array) -> np.random.Generator:
-    return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel().tolist())

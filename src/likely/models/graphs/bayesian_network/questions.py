@@ -10,9 +10,11 @@ import numpy as np
 
 from likely.contract.model import InStandardUnits
 from likely.models.graphs.bayesian_network.building import names_of
+from likely.models.graphs.bayesian_network.table_cells import states_of
 from likely.models.graphs.graph.reading import unknown_node
 from likely.models.graphs.inference.engine import Extra, impossible
 from likely.models.graphs.inference.memory import TooLargeError
+from likely.schema.column import CODED
 from likely.schema.spelling import did_you_mean, listed
 
 _MOST_ROWS = 1 << 22  # of a joint table that a query returns
@@ -26,10 +28,12 @@ class Marginals(dict[str, dict[Any, float]]):
     kind : "exact" or "estimate". method : how, for people.
     stderr : Monte Carlo errors by column and state; all 0 where exact.
     log_evidence : log-probability of the findings; None where it is not known exactly.
+    converged : of loopy propagation, whether its messages settled.
     """
 
     kind: str = "exact"
     method: str = "junction tree"
+    converged: bool = True
     stderr: dict[str, dict[Any, float]]
     log_evidence: float | None = None
 
@@ -164,11 +168,7 @@ class Questions:
         given = dict(given or {})
         self._check_done(given)
         hard = {name: value for name, value in given.items() if not isinstance(value, Mapping)}
-        codes = self.codes(hard)
-        encoded = np.full((1, len(self.layout.names)), np.nan)
-        for name, code in codes.items():
-            encoded[0, self.layout.names.index(name)] = code
-        row = np.asarray(InStandardUnits(self.model).rows(encoded), np.float64)
+        row = self.row(self.codes(hard))
         piece = next(self.answers.pieces(row, needed=True))
         scopes: list[tuple[int, ...]] = list(piece.scopes)
         logs = [piece.logs[0]]
@@ -183,14 +183,22 @@ class Questions:
         extra: Extra = (scopes, np.concatenate(logs)[None] if scopes else None)
         return Findings(piece.states[0], extra, float(piece.constant[0]), row, soft)
 
+    def row(self, codes: Mapping[str, float]) -> np.ndarray:
+        """(1, d) encoded values by column as cells in standard units, NaN elsewhere."""
+        encoded = np.full((1, self.model.schema_.n_columns), np.nan)
+        for name, code in codes.items():
+            encoded[0, self.model.schema_.names.index(name)] = code
+        return np.asarray(InStandardUnits(self.model).rows(encoded), np.float64)
+
     def codes(self, given: Mapping[str, Any]) -> dict[str, float]:
-        """Values by column as encoded cells."""
-        out = {}
+        """Values by column, encoded as the schema does."""
+        out, schema = {}, self.model.schema_
         for name, value in given.items():
-            place = self.place(name)
-            column = self.model.schema_.columns[place]
-            if self.layout.nodes[place].is_discrete:
-                states = self.states_of(place)
+            if name not in schema.names:
+                raise unknown_node(str(name), schema.names)
+            column = schema.columns[schema.names.index(name)]
+            if column.kind in CODED:
+                states = column.categories if column.categories is not None else (0, 1)
                 code = next((i for i, state in enumerate(states) if state == value or str(state) == str(value)), None)
                 if code is None:
                     raise ValueError(
@@ -221,16 +229,15 @@ class Questions:
 
     def states_of(self, place: int) -> list[Any]:
         """The values of a discrete column, by their codes."""
-        column = self.model.schema_.columns[place]
-        if column.categories is not None:
-            return list(column.categories)
-        return list(range(int(self.layout.n_states[place])))
+        return states_of(self.model.cells_, self.model.schema_, place)
 
     def _weights(self, name: str, weights: Mapping[Any, Any]) -> np.ndarray:
         states = self.states_of(self.place(name))
         out = np.zeros(len(states))
         for value, weight in weights.items():
-            code = int(self.codes({name: value})[name])
+            code = next((i for i, state in enumerate(states) if str(state) == str(value)), None)
+            if code is None:
+                raise ValueError(f"column {name!r} has no value {value!r}. Values: {listed(list(map(str, states)))}.")
             if not np.isfinite(weight) or weight < 0:
                 raise ValueError(f"the weight of {name}={value} must be a number of at least 0, got {weight!r}.")
             out[code] = weight
@@ -240,8 +247,11 @@ class Questions:
 
     def _check_done(self, given: Mapping[str, Any]) -> None:
         for name, code in getattr(self.model, "done_", {}).items():
-            if name in given and not isinstance(given[name], Mapping) and self.codes({name: given[name]})[name] != code:
-                value = self.states_of(self.place(name))[code]
+            if name not in given or isinstance(given[name], Mapping):
+                continue
+            place = self.place(name)
+            if self.row(self.codes({name: given[name]}))[0, place] != code:
+                value = self.states_of(place)[code]
                 raise ValueError(
                     f"{name!r} was set to {value!r} by do, and is given as {given[name]!r}: they contradict each other."
                 )

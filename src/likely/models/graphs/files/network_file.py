@@ -7,6 +7,7 @@ import importlib
 import os
 import zlib
 from pathlib import Path
+from typing import Any
 
 from likely.models.graphs.files.described import Described, Malformed, check_complete
 from likely.storage.files import FileError, write_atomically
@@ -25,6 +26,7 @@ WRITERS = {
     ".xmlbif": (f"{_PLACE}.xmlbif", "write_xmlbif"),
     ".uai": (f"{_PLACE}.uai", "write_uai"),
 }
+_PIECE = 1 << 18
 MOST_BYTES = 1 << 28  # of text; a gzip file of a few kilobytes may claim to hold any amount
 
 
@@ -69,14 +71,23 @@ def _text(path: Path) -> str:
         with path.open("rb") as file:
             zipped = file.read(2) == b"\x1f\x8b"
             file.seek(0)
-            data = gzip.GzipFile(fileobj=file).read(MOST_BYTES + 1) if zipped else file.read(MOST_BYTES + 1)
+            data = _limited(gzip.GzipFile(fileobj=file) if zipped else file)
     except FileNotFoundError:
         raise FileError(f"there is no file {path}.") from None
     except (OSError, EOFError, zlib.error) as error:
         raise FileError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}.") from None
     if len(data) > MOST_BYTES:
-        raise Malformed(f"{path} holds more than {MOST_BYTES >> 20} MB of text, which no network of ours needs.")
+        raise Malformed(f"{path} holds more than {MOST_BYTES >> 20} MB of text, more than a network needs.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return data.decode("latin-1")
+
+
+def _limited(file: Any) -> bytes:
+    """What a file holds, piece by piece, and no more than a little over the limit."""
+    parts, size = [], 0
+    while size <= MOST_BYTES and (part := file.read(_PIECE)):
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)

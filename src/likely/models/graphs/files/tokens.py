@@ -54,7 +54,7 @@ class Tokens:
         try:
             place = self.all.index(end, self.at)
         except ValueError:
-            self.fail(f"{end!r} after {what}, before the file ends")
+            self.fail(f"{end!r} after {what}", len(self.all) - 1)
         found = self.all[self.at : place]
         self.at = place + 1
         return found

@@ -48,7 +48,7 @@ def _table(tokens: Tokens, network: Described, scope: list[str]) -> np.ndarray:
     at, size = tokens.at, network.size(scope)
     if _whole(tokens, "the number of entries of a table", None) != size:
         tokens.fail(f"{size} entries, the product of the numbers of states", at)
-    found = tokens.all[tokens.at : tokens.at + size]
+    found = tokens.all[tokens.at : min(tokens.at + size, len(tokens.all) - 1)]
     if len(found) < size:
         tokens.fail(f"{size} numbers, of which {len(found)} are there", at)
     values = np.array(numbers(tokens, found, tokens.at)).reshape(network.shape(scope))
