@@ -10,9 +10,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from likely.cli import anomalies, comparing, fidelity, fitted_models, fitting, listing, prediction, schema_command
+from likely.cli import (
+    anomalies,
+    comparing,
+    fidelity,
+    fitted_models,
+    fitting,
+    listing,
+    networks,
+    prediction,
+    schema_command,
+)
 from likely.cli.options import INTERRUPTED
-from likely.cli import comparing, fitted_models, fitting, listing, networks, prediction, schema_command
 
 BAD_INPUT, FAILED = 2, 1
 

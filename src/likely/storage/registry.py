@@ -81,6 +81,9 @@ ENTRIES: tuple[Entry, ...] = (
         "likely.models.graphs.autoregressive.autoregressive",
         "graphs",
         "each column given those before it, by trees, a network ..., in several orders",
+        hooks=(*_DENSITY, "_condition"),
+    ),
+    Entry(
         "BayesianNetwork",
         "likely.models.graphs.bayesian_network.network",
         "graphs",
