@@ -88,7 +88,8 @@ summary{{cursor:pointer;color:var(--muted)}}
 .key>span{{display:inline-block;margin-right:18px}}
 footer{{margin-top:64px;padding-top:16px;border-top:1px solid var(--line);font-size:13px;color:var(--muted)}}
 @media print{{main{{max-width:none}}.chart,figure,tr{{break-inside:avoid}}}}
-@media (max-width:640px){{.strips{{grid-template-columns:1fr}}main{{padding:28px 16px}}td.sub{{min-width:140px}}h1{{font-size:27px}}}}
+@media (max-width:640px){{.strips{{grid-template-columns:1fr}}main{{padding:28px 16px}}
+td.sub{{min-width:140px}}h1{{font-size:27px}}}}
 """
 
 
