@@ -97,6 +97,9 @@ _ONE_WAY = np.eye(8, k=1)
 
 # Settings whose type alone does not tell: values of the right type that are wrong, and what is said to be allowed.
 WRONG: dict[tuple[str, str], tuple[tuple, str]] = {
+    ("AnomalyDetector", "model"): ((3, "mixture", [], [3]), "a model of likely, a list of them"),
+    ("Autoregressive", "order"): (("alphabet", 3, None, ["x0", "x0"], ["x9"]), "(one of given|one of|twice|column)"),
+    ("BayesianNetwork", "structure"): (("alphabet", "forest"), "a Graph, edges, text such as"),
     ("BoltzmannMachine", "graph"): ((np.ones((2, 2)), _ONE_WAY, np.eye(8)), r"must be (\(8, 8\)|symmetric)"),
     ("DiscreteVAE", "n_upper"): ((-1, 1.5, "two", None, True), "a whole number, 0 for one layer"),
     ("DiscreteVAE", "temperature"): ((0.0, -1.0, "hot", (1.0,), (1.0, 0.0), (1.0, "low"), True), "(number|above 0)"),

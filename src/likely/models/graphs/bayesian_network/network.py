@@ -55,14 +55,12 @@ class BayesianNetwork(Model):
 
     Examples
     --------
-    >>> net = BayesianNetwork.from_tables(
-    ...     "rain -> wet <- sprinkler",
-    ...     {"rain": [0.8, 0.2], "sprinkler": [0.9, 0.1], "wet": [[[1.0, 0.0], [0.2, 0.8]], [[0.1, 0.9], [0.01,
-    0.99]]]}, ...     states=("no", "yes"),
-    ... )
-    >>> net.marginals(given={"wet": "yes"})["rain"]["yes"].round(4)
-    0.7181
-    >>> net.marginals(given={"wet": "yes", "sprinkler": "yes"})["rain"]["yes"].round(4)  # explained away
+    >>> wet = [[[1.0, 0.0], [0.2, 0.8]], [[0.1, 0.9], [0.01, 0.99]]]  # by rain, then by sprinkler: no and yes
+    >>> tables = {"rain": [0.8, 0.2], "sprinkler": [0.9, 0.1], "wet": wet}
+    >>> net = BayesianNetwork.from_tables("rain -> wet <- sprinkler", tables, states=("no", "yes"))
+    >>> round(net.marginals(given={"wet": "yes"})["rain"]["yes"], 4)
+    0.7396
+    >>> round(net.marginals(given={"wet": "yes", "sprinkler": "yes"})["rain"]["yes"], 4)  # explained away
     0.2363
     """
 
