@@ -56,7 +56,7 @@ def test_an_estimator_shows_the_settings_that_were_changed():
 
 def test_an_estimator_at_its_defaults_says_so():
     assert "all settings at their defaults" in text_of(likely.RBM()._repr_html_())
-    assert "all settings" in text_of(likely.Mixture(n_components=10)._repr_html_())
+    assert "all settings" in text_of(likely.Mixture(n_components=None)._repr_html_())
 
 
 @pytest.mark.parametrize("value", [np.array([1.0, 2.0]), (7,), [500], None, "x", 1, True, np.float64(2.0)])

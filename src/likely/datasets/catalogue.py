@@ -53,7 +53,7 @@ _ENTRIES = {
     ),
     "silhouettes": _Entry("Caltech-101 silhouettes, 28×28 binary pixels", load_silhouettes, SILHOUETTES_FILES),
     "adult": _Entry("census records, 6 real and 9 categorical columns with holes", load_adult, ADULT_FILES),
-    "wine": _Entry("red wine, 12 real columns", load_wine, WINE_FILES),
+    "wine": _Entry("red wine, 12 columns of rounded numbers", load_wine, WINE_FILES),
     "wikitext2": _Entry("WikiText-2, 2.1 million words of articles, rare ones <unk>", load_wikitext2, WIKITEXT2_FILES),
 }
 

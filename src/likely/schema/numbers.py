@@ -77,7 +77,7 @@ def grid_step(values: np.ndarray, n_cells: int) -> float | None:
     Examples
     --------
     >>> grid_step(np.array([0.05, 0.1, 0.25, 1.0, 2.0]), 100), grid_step(np.array([0.5, 2**0.5, 3.0]), 3)
-    (0.05, None)
+    (0.01, None)
     """
     if not np.isfinite(values).all():
         return None

@@ -125,9 +125,11 @@ class RBMClassifier(JointlyFitted):
 
     Examples
     --------
+    >>> from likely import Schema
     >>> from sklearn.datasets import load_wine
     >>> X, y = load_wine(return_X_y=True)
-    >>> model = RBMClassifier(RBM(6, n_epochs=30), n_tuning_epochs=30, tuning_rate=0.01, random_state=0)
+    >>> machine = RBM(6, n_epochs=30, schema=Schema.real(13))
+    >>> model = RBMClassifier(machine, n_tuning_epochs=30, tuning_rate=0.01, random_state=0)
     >>> model.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.9
     True
     """
