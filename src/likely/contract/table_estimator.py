@@ -104,8 +104,8 @@ class TableEstimator(Estimator):
         """scikit-learn's own checks, so that its errors and attributes are the ones users know."""
         frame = as_frame(X)
         if frame is not None:
-            if reset:
-                _check_feature_names(self, X, reset=True)
+            if reset or not self.schema_.left_out:
+                _check_feature_names(self, X, reset=reset)
             else:
                 self._check_names(frame)
             if len(X) == 0:
