@@ -361,9 +361,31 @@ def tree_chain(model: Any) -> Callable[[int, np.ndarray], np.ndarray]:
     return log_density
 
 
+def bayesian_network(model: Any) -> LogDensity:
+    """The product of p(node | parents): tables, Gaussians with a line in the real parents, and rates."""
+    nodes = list(zip(model._layout.nodes, model.params_.nodes, strict=True))
+
+    def log_density(rows: np.ndarray) -> np.ndarray:
+        total = np.zeros(len(rows))
+        for node, p in nodes:
+            x, given = rows[:, node.place], tuple(rows[:, parent].astype(int) for parent in node.discrete)
+            if node.kind == "real":
+                weights, variance = array(p.weights)[given], array(p.variance)[given]
+                inputs = np.column_stack([np.ones(len(rows)), rows[:, list(node.real)]])
+                total += stats.norm.logpdf(x, (weights * inputs).sum(axis=-1), np.sqrt(variance))
+            elif node.kind == "count":
+                total += stats.poisson.logpmf(x, array(p.rate)[given])
+            else:
+                total += np.log(array(p.table)[(*given, x.astype(int))])
+        return total
+
+    return log_density
+
+
 ORACLES: dict[str, Callable[[Any], LogDensity]] = {
     "Independent": independent,
     "Autoregressive": autoregressive,
+    "BayesianNetwork": bayesian_network,
     "Mixture": mixture,
     "ProbabilisticPCA": linear_gaussian,
     "FactorAnalysis": linear_gaussian,

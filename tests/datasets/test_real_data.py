@@ -67,7 +67,7 @@ def test_debd(data_folder, name, n_columns, rows):
 def test_adult(data_folder):
     data = load("adult")
     assert sizes(data) == [29_305, 3_256, 16_281]
-    assert data.schema.kinds.count("real") == 6
+    assert data.schema.kinds.count("grid") == 6
     assert data.schema.kinds.count("categorical") == 9
     assert dict(zip(data.schema.names, data.schema.columns, strict=True))["income"].categories == ("<=50K", ">50K")
     # Unobserved cells in adult.test as its description counts them: 966 occupations, 963 work classes, 274 countries.
@@ -79,6 +79,6 @@ def test_adult(data_folder):
 def test_wine(data_folder):
     data = load("wine")
     assert sizes(data) == [1_279, 160, 160]
-    assert data.schema.kinds == ("real",) * 12
+    assert data.schema.kinds == ("grid",) * 10 + ("real", "grid")  # Some strengths of alcohol are thirds.
     quality = np.concatenate([part["quality"].to_numpy() for part in (data.train, data.valid, data.test)])
     assert np.unique(quality, return_counts=True)[1].tolist() == [10, 53, 681, 638, 199, 18]
