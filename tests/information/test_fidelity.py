@@ -187,6 +187,16 @@ def test_values_between_those_of_a_scale_are_unseen():
     assert {bad.what: bad.share for bad in values} == {"unseen": 0.25, "below the range": 0.25, "fraction": 0.25}
 
 
+def test_values_that_rows_have_alone_are_no_scale():
+    """Zeros and a few amounts: another amount within their range is possible."""
+    gains = np.concatenate([np.zeros(90), 10.0 * np.arange(1, 11)])[:, None]
+    values, _, _ = impossible_values(read(gains, np.full((4, 1), 50.0) - 15.0), np.random.default_rng(0))
+    assert [bad.what for bad in values] == ["off the grid"]
+    assert (
+        impossible_values(read(np.delete(gains, 93, axis=0), np.full((4, 1), 40.0)), np.random.default_rng(0))[0] == ()
+    )
+
+
 def test_new_real_rows_leave_the_range_as_often_as_expected(global_random_seed):
     """A new row is the least or the greatest of n + 1 with probability 2 / (n + 1); without holdout, of 9n/10 + 1."""
     rng = np.random.default_rng(global_random_seed)

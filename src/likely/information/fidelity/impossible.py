@@ -16,7 +16,7 @@ from likely.information.mixed_rows import CellKind, MixedRows
 
 _MOST_DECIMALS = 6  # that are looked for
 _FEW_VALUES = 32  # A scale has at most so many values,
-_ROWS_A_VALUE = 10  # and so many rows for each on average.
+_SEEN_ONCE = 0.01  # and so few rows with a value of their own: the chance that a new row has a new one (Good, 1953).
 _N_FOLDS = 10
 _MOST_ROWS = 100_000  # by which it is measured how often new real rows break what is admitted
 
@@ -55,13 +55,13 @@ class Domain:
     @classmethod
     def of(cls, cells: np.ndarray, kind: CellKind) -> Domain:
         """Read off the cells of a column."""
-        values = np.unique(cells[~np.isnan(cells)])
+        values, counts = np.unique(cells[~np.isnan(cells)], return_counts=True)
         has_holes = bool(np.isnan(cells).any())
         if not len(values):
             return cls(kind, -math.inf, math.inf, None, None, True)
         if kind == "category":
             return cls(kind, -math.inf, math.inf, None, values, has_holes)
-        is_scale = len(values) <= _FEW_VALUES and len(values) * _ROWS_A_VALUE <= len(cells)
+        is_scale = len(values) <= _FEW_VALUES and (counts == 1).sum() <= _SEEN_ONCE * counts.sum()
         step = grid_step(values, 0 if kind == "date" else _MOST_DECIMALS)
         return cls(kind, float(values[0]), float(values[-1]), step, values if is_scale else None, has_holes)
 
