@@ -117,10 +117,10 @@ def test_training_rows_themselves_are_copies(real, global_random_seed):
 
 
 def test_rows_that_are_too_much_alike_are_not_called_copies(global_random_seed):
-    """Rows from the middle of the distribution are near to training rows, and as near to held-out ones."""
+    """Rows along the middle of the distribution are near to training rows, and as near to held-out ones."""
     rng = np.random.default_rng(global_random_seed)
-    train, holdout = rng.normal(size=(2, 400, 3))
-    middle = 0.3 * rng.normal(size=(400, 3))
+    train, holdout = rng.normal(size=(2, 400, 1)) + 0.5 * rng.normal(size=(2, 400, 6))
+    middle = np.repeat(rng.normal(size=(400, 1)), 6, axis=1)
     rows = read(train, middle, holdout)
     found = copying(rows, rows, rng)
     assert found.is_nearer
