@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 import likely
 from likely.information.fidelity import impossible, scores, telling_apart
-from likely.information.fidelity.copying import copying
+from likely.information.fidelity.copying import _towards, copying
 from likely.information.fidelity.dependencies import broken_dependencies
 from likely.information.fidelity.impossible import impossible_values
 from likely.information.fidelity.marginals import CLEARLY, halves, marginals
@@ -125,6 +126,20 @@ def test_rows_that_are_too_much_alike_are_not_called_copies(global_random_seed):
     found = copying(rows, rows, rng)
     assert found.is_nearer
     assert not found.is_copying
+
+
+def test_chance_of_being_nearer_to_training_rows_is_that_of_all_ways_to_call_rows_so(global_random_seed):
+    """Against every way to call 5 of 10 rows real: the mean is one half, the deviation the one that is stated."""
+    rng = np.random.default_rng(global_random_seed)
+    pool, drawn = rng.normal(size=(10, 2)), rng.normal(size=(50, 2)) + [1.0, 0.0]
+    shares, stated = [], []
+    for chosen in combinations(range(10), 5):
+        real, other = pool[list(chosen)], np.delete(pool, chosen, axis=0)
+        share, deviation = _towards(drawn.astype(np.float32), real.astype(np.float32), other.astype(np.float32), rng)
+        shares.append(share)
+        stated.append(deviation - 0.5 / 52)  # and a little, so that it is never 0
+    assert math.isclose(np.mean(shares), 0.5)
+    np.testing.assert_allclose(stated, np.std(shares))
 
 
 def check_nearness(found):

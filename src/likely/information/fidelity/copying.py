@@ -7,6 +7,7 @@ embeds them. Exact copies are counted apart, against the share of real rows that
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -27,7 +28,8 @@ class Copying:
     nearer : probability that a drawn row is nearer to the real rows than a new real row is; 0.5 is expected. Above it
         rows are copied, or are too much alike; with held-out rows `to_training` tells which.
     to_training : share of drawn rows that are nearer to the real rows than to as many held-out ones; 0.5 is expected,
-        and more means copying. None without held-out rows.
+        and more means copying. None without held-out rows. Its `to_training_stderr` is the deviation where nothing is
+        copied.
     copies, copies_expected : shares of drawn and of new real rows that equal a real row in every cell.
     """
 
@@ -105,15 +107,20 @@ def _nearest_other(rows: np.ndarray, asked: np.ndarray) -> tuple[np.ndarray, np.
 def _towards(
     drawn: np.ndarray, real: np.ndarray, held_out: np.ndarray, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Share of drawn rows nearer to real rows than to as many held-out ones, ties by halves, and its error."""
+    """Share of drawn rows nearer to real rows than to as many held-out ones, ties by halves, and its chance deviation.
+
+    If nothing is copied, real and held-out rows could change places. The share is the sum of w over the real rows, w
+    being the share of drawn rows that have a row for their nearest. Over all ways to call n of 2n rows real it has mean
+    ½ and variance (Σ w² - 1/2n) n / (4n - 2): great where many drawn rows crowd around few.
+    """
     n = min(len(real), len(held_out))
     real, held_out = real[rng.permutation(len(real))[:n]], held_out[rng.permutation(len(held_out))[:n]]
     to_real, near_real = _nearest(drawn, real)
     to_new, near_new = _nearest(drawn, held_out)
     won = np.where(to_real < to_new, 1.0, np.where(to_real > to_new, 0.0, 0.5))
-    share = float(won.mean())
-    error = _clustered_error(won - share, np.where(won > 0.5, near_real, n + near_new))
-    return share, max(error, 0.5 / (len(won) + 2))
+    weights = np.bincount(near_real, won, n) / len(won), np.bincount(near_new, 1 - won, n) / len(won)
+    spread = sum((w**2).sum() for w in weights) - 1 / (2 * n)
+    return float(won.mean()), math.sqrt(max(spread, 0) * n / (4 * n - 2)) + 0.5 / (len(won) + 2)
 
 
 def _clustered_error(influence: np.ndarray, clusters: np.ndarray) -> float:
