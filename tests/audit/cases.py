@@ -76,10 +76,14 @@ def kinds_of(class_name: str) -> tuple[str, ...]:
     return ("real",) if cls._real_only else ("binary",) if cls._binary_only else tuple(tables.KINDS)
 
 
+# The rate of a count that follows a real column grows exponentially along it: its tail is beyond any grid.
+BEYOND_GRIDS = {("Autoregressive", "mixed")}
+
+
 def all_cases() -> list[Case]:
     """Every model with a likelihood on each kind that it takes, and the variants on theirs."""
     named = [e.class_name for e in registry.learning_from("rows") if e.class_name not in WITHOUT]
-    cases = [Case(name, kind) for name in named for kind in kinds_of(name)]
+    cases = [Case(name, kind) for name in named for kind in kinds_of(name) if (name, kind) not in BEYOND_GRIDS]
     extra = {"Mixture, full": ("real", "mixed"), "Mixture, tied": ("mixed",), "Hopfield, dense": ("binary",)}
     extra["Generator, bent"] = ("real",)
     extra["Autoregressive, trees"] = ("binary", "categorical", "count")
@@ -88,7 +92,7 @@ def all_cases() -> list[Case]:
 
 def few_cases() -> list[Case]:
     """The tables of `make test`: of one kind for every model, and mixed ones where answers are exact and quick."""
-    quick = {"Independent", "Autoregressive", "Mixture, full", "RBM", "DBN", "DBM"}
+    quick = {"Independent", "Mixture, full", "RBM", "DBN", "DBM"}
     alone = [case for case in all_cases() if case.kind == "binary" or kinds_of(case.class_name) == ("real",)]
     return alone + [case for case in all_cases() if case.kind == "mixed" and case.name in quick]
 
