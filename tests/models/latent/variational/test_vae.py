@@ -212,7 +212,7 @@ def test_a_warm_start_goes_on_from_what_was_learned(digits, model):
     start = model.score(digits.test)
     model.set_params(warm_start=True, learning_rate=1e-9, n_importance_train=5).fit(digits.train)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), model.params_, before)
-    model.set_params(learning_rate=3e-3, n_epochs=10).fit(digits.train)
+    model.set_params(learning_rate=3e-3, n_epochs=20).fit(digits.train)
     assert model.score(digits.test) > start + 0.5
     with pytest.raises(ValueError, match="networks and columns of the last fit"):
         model.set_params(hidden=(9,)).fit(digits.train)
