@@ -179,8 +179,10 @@ def test_mixed_columns_with_holes_are_tuned_in_their_units(global_random_seed):
     table = table.with_columns(
         height=polars.when(polars.Series(rng.random(200) < 0.2)).then(None).otherwise(polars.col("height"))
     )
-    model = likely.DBN((4, 3), n_epochs=100, n_tuning_epochs=20, random_state=global_random_seed).fit(table)
-    assert model.score(table) > likely.Independent().fit(table).score(table) + 0.2
+    schema = likely.Schema.infer(table, kinds={"visits": "count"})
+    settings = {"n_epochs": 100, "n_tuning_epochs": 20, "random_state": global_random_seed, "schema": schema}
+    model = likely.DBN((4, 3), **settings).fit(table)
+    assert model.score(table) > likely.Independent(schema=schema).fit(table).score(table) + 0.2
     squares = model.columns_.is_quadratic
     assert not np.asarray(model.params_.down[0])[squares].any()
     assert not np.asarray(model.params_.up[0])[squares].any()
