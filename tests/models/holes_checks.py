@@ -63,6 +63,11 @@ SETTINGS = {"bits": BITS, "reals": REALS}
 BARS: dict[str, dict[str, float]] = {
     "bits": {
         "Independent": 0.05,
+        "Autoregressive": {"n_chains": 2},
+        "BayesianNetwork": {},
+        # Wider than the others until the whole audit has measured them.
+        "Autoregressive": 0.6,
+        "BayesianNetwork": 0.6,
         "Mixture": 0.05,
         "BoltzmannMachine": 0.15,
         "Hopfield": 0.15,
