@@ -205,8 +205,9 @@ def test_mixed_tables_with_holes(global_random_seed):
     train = train.with_columns(
         height=polars.when(polars.Series(rng.random(300) < 0.2)).then(None).otherwise(polars.col("height"))
     )
-    model = likely.RBM(6, n_epochs=40, random_state=global_random_seed).fit(train)
-    base = likely.Independent().fit(train)
+    schema = likely.Schema.infer(train, kinds={"visits": "count"})  # a mixture of rates, which would be read as bins
+    model = likely.RBM(6, n_epochs=40, schema=schema, random_state=global_random_seed).fit(train)
+    base = likely.Independent(schema=schema).fit(train)
     assert model.evidence(test).kind == "exact"
     assert model.score(test) > base.score(test) + 1.0
     holes = test.with_columns(visits=polars.lit(None, dtype=polars.Int64))
