@@ -164,8 +164,10 @@ class Conditional:
                 each[:, block.places] = own.max(axis=-1) if block.kind == "categorical" else own[..., 0]
             out = self._by_column(each)
             for place, codec in enumerate(cells.codecs):
-                if codec is not None and codec.moments(own := cells.statistics_of(self.parts.mean, place)) is not None:
-                    out[:, place] = codec.moment_errors(own, cells.statistics_of(errors, place))[0]
+                own = cells.statistics_of(self.parts.mean, place)
+                found = None if codec is None else codec.moment_errors(own, cells.statistics_of(errors, place))
+                if found is not None:
+                    out[:, place] = found[0]
         for place, (_, _, error, _) in self._drawn_moments().items():
             out[:, place] = error
         return np.where(np.isnan(self.rows), out, 0.0)
@@ -272,13 +274,13 @@ class Conditional:
         """Those of columns that have a codec, written into the cells."""
         cells = self.units.cells
         for place, codec in enumerate(cells.codecs):
-            own = None if codec is None else codec.moments(cells.statistics_of(mean, place))
-            if codec is None or own is None:
+            own = cells.statistics_of(mean, place)
+            moments = None if codec is None else codec.moments(own)
+            wrong = None if codec is None else codec.moment_errors(own, cells.statistics_of(errors, place))
+            if moments is None or wrong is None:
                 continue
-            first, second = codec.moment_errors(cells.statistics_of(mean, place), cells.statistics_of(errors, place))
-            out[:, place], off[:, place] = _root(
-                np.maximum(own[1] - own[0] ** 2, 0), second + 2 * np.abs(own[0]) * first
-            )
+            variance = np.maximum(moments[1] - moments[0] ** 2, 0)
+            out[:, place], off[:, place] = _root(variance, wrong[1] + 2 * np.abs(moments[0]) * wrong[0])
         for place, (_, deviation, _, error) in self._drawn_moments().items():
             out[:, place], off[:, place] = deviation, error
 

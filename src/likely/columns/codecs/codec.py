@@ -54,9 +54,11 @@ class Codec(abc.ABC):
         """(n,) E[x] and E[x²] from the mean statistics of each cell, where they determine them; else None."""
         return None
 
-    def moment_errors(self, statistics: list[np.ndarray], errors: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """(n,) errors of the two moments from those of the mean statistics."""
-        raise NotImplementedError
+    def moment_errors(
+        self, statistics: list[np.ndarray], errors: list[np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """(n,) errors of the two moments from those of the mean statistics; None where there are no moments."""
+        return None
 
     def to_file(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays, numbers among them, since JSON has no infinities; and plain values with the tag."""

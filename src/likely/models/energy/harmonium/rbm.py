@@ -19,10 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from likely.columns import Columns
-from likely.contract.first_look import between, epochs_for
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, NonNegative, Share, are_sizes
-from likely.contract.trained import EarlyStopped, GradientTrained
+from likely.contract.trained import EarlyStopped, GradientTrained, between, epochs_for
 from likely.models.energy.harmonium.answers import Exact, Sampled, answers
 from likely.models.energy.harmonium.chains import start_chains
 from likely.models.energy.harmonium.enumeration import cheap_side

@@ -16,10 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from likely.contract.first_look import epochs_for
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Positive, Whole, one_of
-from likely.contract.trained import GradientTrained
+from likely.contract.trained import GradientTrained, epochs_for
 from likely.models.energy.harmonium.machine import INPUT_SCALE
 from likely.models.energy.pairwise.answers import Exact, Sampled, answers
 from likely.models.energy.pairwise.learning import learn, to_centred, to_natural

@@ -15,10 +15,9 @@ import numpy as np
 
 from likely.columns.cells import Cells
 from likely.columns.codecs.switch import Switch
-from likely.contract.first_look import between
 from likely.contract.model import FitRun, Model
 from likely.contract.settings import Count, Decay, Fraction, NonNegative, Positive, Several, Unchecked, Whole
-from likely.contract.trained import EarlyStopped, GradientTrained
+from likely.contract.trained import EarlyStopped, GradientTrained, between
 from likely.models.graphs.autoregressive import answers
 from likely.models.graphs.autoregressive.boosting import BoostedChains, BoostedParams, Boosting, fit_boosting
 from likely.models.graphs.autoregressive.coding import check_categories

@@ -21,10 +21,9 @@ from jaxtyping import Array, Bool, Float, Key
 
 from likely.columns import Columns
 from likely.contract.evidence import Evidence
-from likely.contract.first_look import epochs_for
 from likely.contract.model import FitRun, Model
 from likely.contract.settings import Count, Decay, NonNegative, Positive, Sizes, one_of
-from likely.contract.trained import N_VISITS, Trained
+from likely.contract.trained import N_VISITS, Trained, epochs_for
 from likely.models.latent.variational.column_means import starting_point
 from likely.models.latent.variational.network import layer_sizes
 from likely.models.latent.variational.priors import StandardNormal

@@ -24,8 +24,8 @@ from jaxtyping import Array, Bool, Float, Key
 from likely.contract.conditional import ConditionalParts
 from likely.contract.effort import EvidenceWarning
 from likely.contract.evidence import Evidence
-from likely.contract.first_look import between
 from likely.contract.model import Model
+from likely.contract.trained import between
 from likely.objectives.em import EMResult
 from likely.runtime import by_blocks, draws_by_blocks, float_dtype
 

@@ -20,9 +20,9 @@ from likely.columns.cells import Numbers
 from likely.contract.conditional import ConditionalParts
 from likely.contract.counts import Counts
 from likely.contract.evidence import Evidence
-from likely.contract.first_look import between
 from likely.contract.model import FitRun, Model
 from likely.contract.settings import Count, NonNegative, Positive
+from likely.contract.trained import between
 from likely.models.latent.mixture import components
 from likely.models.latent.mixture.components import Layout, MixtureParams
 from likely.models.latent.mixture.em import blocks_of, em_step, prior_of, seeded

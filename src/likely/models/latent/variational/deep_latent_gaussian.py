@@ -21,9 +21,9 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key
 
 from likely.columns import Columns
-from likely.contract.first_look import between, epochs_for
 from likely.contract.model import FitRun
 from likely.contract.settings import Sizes
+from likely.contract.trained import between, epochs_for
 from likely.models.latent.variational.network import VAEParams, assemble
 from likely.models.latent.variational.posteriors import LOG_STD_LIMITS, Full, LowRank, log_density
 from likely.models.latent.variational.variational import Decoded

@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 
-from likely.contract.first_look import between, epochs_for
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Sizes, one_of
+from likely.contract.trained import between, epochs_for
 from likely.models.latent.variational.autoencoder import check_image
 from likely.models.latent.variational.network import Design, VAEParams, first_module, with_pseudo_inputs
 from likely.models.latent.variational.posteriors import FAMILIES

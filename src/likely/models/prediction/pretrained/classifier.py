@@ -21,7 +21,6 @@ from sklearn.utils import TransformerTags
 
 from likely.columns import Cells, Columns
 from likely.contract.estimator import Arrays, FitRun
-from likely.contract.first_look import between, epochs_for
 from likely.contract.labels import UNKNOWN
 from likely.contract.predictor import Predictor
 from likely.contract.scikit_learn import TransformerMixin
@@ -35,7 +34,7 @@ from likely.contract.settings import (
     Sizes,
     one_of,
 )
-from likely.contract.trained import Trained
+from likely.contract.trained import Trained, between, epochs_for
 from likely.models.energy.harmonium.rbm import moments
 from likely.models.prediction.pretrained.finetuning import cross_entropy, validation_loss
 from likely.models.prediction.pretrained.inputs import as_bits, cells_of, check_probabilities

@@ -15,9 +15,9 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from likely.contract.first_look import between, epochs_for
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Positive, Several, Sizes
+from likely.contract.trained import between, epochs_for
 from likely.models.energy.harmonium.answers import Exact, Sampled, answers
 from likely.models.energy.harmonium.learning import keep_scales, to_learning, to_natural
 from likely.models.energy.harmonium.rbm import moments

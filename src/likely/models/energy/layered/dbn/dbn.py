@@ -17,10 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from likely.contract.conditional import ConditionalParts
-from likely.contract.first_look import between, epochs_for
 from likely.contract.mixing import Mixing
 from likely.contract.model import FitRun
 from likely.contract.settings import Positive, Several, Sizes, Whole
+from likely.contract.trained import between, epochs_for
 from likely.models.energy.harmonium.answers import Exact, Sampled, answers
 from likely.models.energy.harmonium.machine import hidden_logits, visible_natural
 from likely.models.energy.harmonium.rbm import moments

@@ -20,9 +20,9 @@ import numpy as np
 
 from likely.columns import Columns
 from likely.contract.evidence import Evidence
-from likely.contract.first_look import between, epochs_for
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Sizes, Unchecked, one_of
+from likely.contract.trained import between, epochs_for
 from likely.gradients import ESTIMATORS, Estimator, make_estimator
 from likely.gradients.distributions import Discrete, Family
 from likely.gradients.relaxed import check_temperature
