@@ -32,6 +32,9 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 # Tests wait for the compiler more than for programs. XLA's older emitter takes half the time of its default one.
 QUICK_COMPILER = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+os.environ.setdefault(
+    "JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0"
+)  # A tenth of the time: nobody reads where an operation came from.
 os.environ.setdefault("XLA_FLAGS", QUICK_COMPILER)
 os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")  # a shape that only broadcasting makes fit is a bug
 os.environ.setdefault("MPLBACKEND", "Agg")

@@ -157,7 +157,7 @@ def test_clipping_bounds_the_norm_of_the_whole_gradient():
 
 
 def spec(schedule: str, warmup: int) -> OptimiserSpec:
-    return OptimiserSpec("sgd", schedule, warmup, 100, False, False)
+    return OptimiserSpec("sgd", schedule, warmup, False, False)
 
 
 FORMULAS = {
@@ -171,7 +171,7 @@ FORMULAS = {
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("warmup", [0, 20])
 def test_schedule_follows_its_formula(schedule, warmup):
-    rate = learning_rate(spec(schedule, warmup), 0.3)
+    rate = learning_rate(spec(schedule, warmup), 0.3, 100)
     for step in (0, 1, 7, 19, 20, 21, 63, 99, 100):
         warm = (step + 1) / (warmup + 1)
         expected = 0.3 * (warm if step < warmup else FORMULAS[schedule]((step - warmup) / (100 - warmup)))

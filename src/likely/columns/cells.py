@@ -23,6 +23,7 @@ from likely.columns.codecs.switch import Switch
 from likely.columns.codecs.warp import Warp
 from likely.columns.columns import Columns
 from likely.columns.scaling import CACHED_CELLS, Scaling, allocate
+from likely.runtime import on_device
 from likely.schema import Column, Schema, blocks
 from likely.schema.column import RESOLUTIONS
 
@@ -157,9 +158,8 @@ class Cells:
         return self._from_statistics(mean, self.columns.expected_rows, of)
 
     def _from_statistics(self, mean: Any, rows: Any, of: Any) -> np.ndarray:
-        import jax.numpy as jnp
 
-        cells = np.asarray(rows(jnp.asarray(mean)), np.float64)
+        cells = np.asarray(rows(on_device(mean)), np.float64)
         if self.is_plain:
             return self.scaling.invert(cells)
         out = np.empty((len(cells), len(self.codecs)))

@@ -79,7 +79,9 @@ def ais(
     """
     path = _stops(stops)
     begin, move = jax.random.split(key)
-    logs = _run(move, sample_start(begin, n_chains), jnp.asarray(path), log_start, log_target, kernel, _mesh(n_chains))
+    logs = _run(
+        move, sample_start(begin, n_chains), jax.device_put(path), log_start, log_target, kernel, _mesh(n_chains)
+    )
     return _annealed(np.asarray(logs, np.float64), path, 1)
 
 
@@ -95,7 +97,7 @@ def reverse_ais(
     """The same ratio from chains that start as samples of the target and go back; the kernel must be reversible."""
     path = _stops(stops)
     n_chains = len(jax.tree.leaves(chains)[0])
-    logs = _run(key, chains, jnp.asarray(path[::-1].copy()), log_start, log_target, kernel, _mesh(n_chains))
+    logs = _run(key, chains, jax.device_put(path[::-1].copy()), log_start, log_target, kernel, _mesh(n_chains))
     return _annealed(np.asarray(logs, np.float64), path, -1)
 
 
@@ -134,7 +136,7 @@ def adaptive_stops(
     stops = np.linspace(0, 1, n_pilot + 1)
     for number in range(n_rounds):
         begin, move = jax.random.split(jax.random.fold_in(key, number))
-        spread = _spread(move, sample_start(begin, n_chains), jnp.asarray(stops), log_start, log_target, kernel)
+        spread = _spread(move, sample_start(begin, n_chains), jax.device_put(stops), log_start, log_target, kernel)
         stops = _even_out(stops, np.asarray(spread, np.float64), n_stops if number == n_rounds - 1 else n_pilot)
     return stops
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from likely.runtime import on_device
 from likely.schema import Schema
 from likely.storage import registry
 from likely.storage.files import FileError
@@ -35,7 +35,7 @@ def restore_module(template: Any, arrays: dict[str, np.ndarray]) -> Any:
         stored = arrays.pop(name)
         if stored.shape != leaf.shape:
             raise FileError(f"array {name!r} has shape {stored.shape}, the model needs {leaf.shape}.")
-        return jnp.asarray(stored)
+        return on_device(stored)
 
     restored = jax.tree_util.tree_map_with_path(fill, template)
     if arrays:

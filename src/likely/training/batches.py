@@ -19,6 +19,8 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float
 
+from likely.runtime import rounded_up
+
 # Epochs share a span until it has this many steps, as each span costs a call and a copy of its order to the device;
 # but the order of its rows may not take more bytes than the second number.
 SHORT_SPAN = 1024
@@ -64,12 +66,12 @@ class Blocks:
         """Rows of a block, without padding."""
         return min(self.block_rows, len(self.rows) - block * self.block_rows)
 
-    def read(self, block: int, multiple: int = 1) -> Batch:
-        """A block as NumPy arrays, padded to the common number of rows and that to a multiple; padding weighs 0."""
+    def read(self, block: int, multiple: int = 1, least: int = 0) -> Batch:
+        """A block as NumPy arrays, padded to the common number of rows, `least` and a multiple; padding weighs 0."""
         part = self._part(block)
         # `astype` is what reads a memory map: what it returns is in memory.
         x = np.ascontiguousarray(part.astype(self.dtype, copy=isinstance(part, np.memmap)))
-        missing = -(-self.block_rows // multiple) * multiple - len(x)
+        missing = -(-max(self.block_rows, least) // multiple) * multiple - len(x)
         weight = np.pad(np.ones(len(x), dtype=self.dtype), (0, missing))
         if missing:
             # Padding repeats the last row. Its weight is 0, but 0 times an overflow would be NaN, and what happens to a
@@ -110,13 +112,13 @@ class Feed:
         shuffle: bool = True,
     ) -> None:
         n_rows = len(check_rows(rows))
-        self.batch_size = min(batch_size or n_rows, n_rows)
+        # Where all rows are asked for at once, no order is needed, and no copy of the rows in it.
+        self.whole = batch_size is None
+        self.batch_size = n_rows if batch_size is None else min(batch_size, rounded_up(n_rows))
         self.blocks = Blocks(rows, dtype, budget, self.batch_size)
         self.n_epochs, self.words, self.mesh, self.shuffle = n_epochs, tuple(words), mesh, shuffle
         self.steps = [math.ceil(self.blocks.n_rows(block) / self.batch_size) for block in range(self.blocks.n_blocks)]
         self.steps_per_epoch = sum(self.steps)
-        # Where one step takes all rows, no order is needed, and no copy of the rows in it.
-        self.whole = self.steps_per_epoch == 1
         self.epochs_per_span = self._epochs_per_span(aligned)
         self.n_spans = math.ceil(n_epochs / self.epochs_per_span) * self.blocks.n_blocks
         self._kept: Batch | None = None
@@ -148,7 +150,9 @@ class Feed:
             return self._kept
         # The batch that is all rows is shared out over the devices as it is, so their number must divide it.
         multiple = 1 if self.mesh is None or not self.whole else self.mesh.size
-        data = place(self.blocks.read(span.block, multiple), self.mesh)
+        # Filled up with rows that no step asks for, so that tables of about this length share a program.
+        least = 0 if self.blocks.streamed or self.whole else rounded_up(self.blocks.block_rows)
+        data = place(self.blocks.read(span.block, multiple, least), self.mesh)
         if not self.blocks.streamed:
             self._kept = data
         return data
@@ -163,7 +167,7 @@ class Feed:
         parts = [deal(random, n_rows, self.batch_size) for random in randoms]
         dealt = np.concatenate(parts)
         width = dealt.shape[1] if self.mesh is None else -(-dealt.shape[1] // self.mesh.size) * self.mesh.size
-        order = np.full((self.epochs_per_span * max(self.steps), width), -1, dtype=np.int32)
+        order = np.full((rounded_up(self.epochs_per_span * max(self.steps)), width), -1, dtype=np.int32)
         order[: len(dealt), : dealt.shape[1]] = dealt
         return place(order, self.mesh)
 

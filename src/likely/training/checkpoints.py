@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from likely.runtime import on_device
 from likely.storage.files import FileError, read_arrays, write_arrays
 
 KIND = "training checkpoint"
@@ -78,7 +79,7 @@ def restore(path: str | os.PathLike, template: Any, arrays: dict[str, np.ndarray
                 f"cannot resume from {path}: {name} is {stored.dtype}{list(stored.shape)} in the checkpoint and "
                 f"{leaf.dtype}{list(leaf.shape)} in this run. Was the model built in the same way?"
             )
-        leaves.append(jnp.asarray(stored))
+        leaves.append(jax.device_put(stored, may_alias=False))
     return jax.tree.unflatten(structure, leaves)
 
 
@@ -105,7 +106,7 @@ def _plain(leaf: Any) -> tuple[np.ndarray, dict[str, Any]]:
 def from_plain(array: np.ndarray, kind: dict[str, Any]) -> Any:
     """A stored array as it was: a key, or a NumPy array of its type."""
     if "key" in kind:
-        return jax.random.wrap_key_data(jnp.asarray(array), impl=kind["key"])
+        return jax.random.wrap_key_data(on_device(array), impl=kind["key"])
     if "shape" in kind:
         return np.frombuffer(array.tobytes(), np.dtype(kind["dtype"])).reshape(kind["shape"])
     return array

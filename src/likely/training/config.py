@@ -110,22 +110,21 @@ class TrainingConfig:
         """The settings as a dictionary of plain numbers and strings."""
         return asdict(self)
 
-    def optimiser_spec(self, n_steps: int) -> OptimiserSpec:
+    def optimiser_spec(self) -> OptimiserSpec:
         """What the compiled program must know of the optimiser; the numbers are in `numbers`."""
-        moving = self.schedule != "constant"
         return OptimiserSpec(
             name=self.optimizer,
             schedule=self.schedule,
             warmup_steps=self.warmup_steps,
-            n_steps=n_steps if moving else 0,
             decays=self.weight_decay > 0,
             clips=self.gradient_clip is not None,
         )
 
-    def numbers(self) -> dict[str, float]:
+    def numbers(self, steps_per_epoch: int) -> dict[str, float]:
         """Numbers that the compiled program takes as inputs, so that another learning rate compiles nothing."""
         return {
             "learning_rate": self.learning_rate or OPTIMIZERS[self.optimizer],
+            "n_steps": float(self.n_epochs * steps_per_epoch),
             "weight_decay": self.weight_decay,
             "gradient_clip": self.gradient_clip or 0.0,
             "log_decay": math.log(self.averaging or 1.0),  # In double precision, here: 0.9999 is no float32.

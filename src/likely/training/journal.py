@@ -68,7 +68,7 @@ def load_saved(path: str | os.PathLike, config: TrainingConfig, data: dict[str, 
 def begin(plan: Plan) -> Journal:
     """The journal before the first step."""
     names = ["epoch", *plan.zero_sums, *([] if plan.validator is None else ["valid"]), "seconds"]
-    return Journal(plan.laid_out(plan.first_carry(plan.config.numbers())), {name: [] for name in names})
+    return Journal(plan.laid_out(plan.first_carry(plan.inputs.numbers)), {name: [] for name in names})
 
 
 def save(path: str | os.PathLike, journal: Journal, plan: Plan, data: dict[str, str | None], seconds: float) -> None:
@@ -89,7 +89,7 @@ def save(path: str | os.PathLike, journal: Journal, plan: Plan, data: dict[str, 
 def restore(plan: Plan, saved: Saved) -> Journal:
     """The journal that a checkpoint holds."""
     description = saved.description
-    carry = jax.eval_shape(plan.first_carry, plan.config.numbers())
+    carry = jax.eval_shape(plan.first_carry, plan.inputs.numbers)
     template = {"carry": carry, "best": plan.params if description["best"] else None, "key": plan.key}
     tree = checkpoints.restore(saved.path, template, saved.arrays, description["types"])
     span, at = description["position"]

@@ -9,12 +9,14 @@ by 1 - rho^t when they are used, as in Kingma and Ba (2015). "nesterov" keeps th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import jax
+import jax.numpy as jnp
 import optax
+from jaxtyping import Array
 
 SteppedOptimizer = Literal["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam"]  # a step of each batch alone
 Optimizer = Literal[SteppedOptimizer, "lbfgs"]
@@ -42,7 +44,6 @@ class OptimiserSpec:
     name: str
     schedule: str
     warmup_steps: int
-    n_steps: int  # of the whole run, for schedules that depend on it; else 0
     decays: bool
     clips: bool
 
@@ -53,9 +54,9 @@ def make_optimiser(spec: OptimiserSpec, numbers: Mapping[str, Any]) -> optax.Gra
     Parameters
     ----------
     spec : its structure.
-    numbers : "learning_rate", "weight_decay", "gradient_clip"; may be traced.
+    numbers : "learning_rate", "n_steps" of the whole run, "weight_decay", "gradient_clip"; may be traced.
     """
-    rate = learning_rate(spec, numbers["learning_rate"])
+    rate = learning_rate(spec, numbers["learning_rate"], numbers["n_steps"])
     if spec.name == "lbfgs":
         return optax.lbfgs(rate)
     parts = [_direction(spec.name)]
@@ -67,29 +68,35 @@ def make_optimiser(spec: OptimiserSpec, numbers: Mapping[str, Any]) -> optax.Gra
     return optax.with_extra_args_support(optax.chain(*parts))
 
 
-def learning_rate(spec: OptimiserSpec, peak: Any) -> Any:
+def learning_rate(spec: OptimiserSpec, peak: Any, n_steps: Any) -> Any:
     """The rate as a number, or as a function of the step (0, 1, ...).
 
-    >>> spec = OptimiserSpec("sgd", "linear", warmup_steps=4, n_steps=14, decays=False, clips=False)
-    >>> [round(float(learning_rate(spec, 1.0)(step)), 2) for step in (0, 3, 4, 9, 13)]
+    Optax's schedules want to know at once how many steps there are. Here their number is an input of the program: a
+    table of another length, or another number of epochs, needs no program of its own.
+
+    >>> spec = OptimiserSpec("sgd", "linear", warmup_steps=4, decays=False, clips=False)
+    >>> [round(float(learning_rate(spec, 1.0, 14)(step)), 2) for step in (0, 3, 4, 9, 13)]
     [0.2, 0.8, 1.0, 0.5, 0.1]
     """
     warmup = spec.warmup_steps
-    left = max(1, spec.n_steps - warmup)
-    if spec.schedule == "cosine":
-        after = optax.cosine_decay_schedule(peak, left)
-    elif spec.schedule == "linear":
-        after = optax.linear_schedule(peak, 0.0, left)
-    elif spec.schedule == "exponential":
-        after = optax.exponential_decay(peak, left, FINAL_FRACTION)
-    elif warmup:
-        after = optax.constant_schedule(peak)
-    else:
+    if spec.schedule == "constant" and not warmup:
         return peak
-    if not warmup:
-        return after
-    # From peak / (warmup + 1), not from 0: a first step of size 0 would be wasted.
-    return optax.join_schedules([optax.linear_schedule(peak / (warmup + 1), peak, warmup), after], [warmup])
+
+    def rate(step: Any) -> Array:
+        done = jnp.clip((step - warmup) / jnp.maximum(1.0, n_steps - warmup), 0.0, 1.0)
+        # From peak / (warmup + 1), not from 0: a first step of size 0 would be wasted.
+        return peak * jnp.where(step < warmup, (step + 1) / (warmup + 1), _FALL[spec.schedule](done))
+
+    return rate
+
+
+# What is left of the rate when a share of the steps is done.
+_FALL: dict[str, Callable[[Array], Any]] = {
+    "constant": lambda done: 1.0,
+    "linear": lambda done: 1.0 - done,
+    "cosine": lambda done: 0.5 * (1.0 + jnp.cos(jnp.pi * done)),
+    "exponential": lambda done: FINAL_FRACTION**done,
+}
 
 
 def _direction(name: str) -> optax.GradientTransformation:

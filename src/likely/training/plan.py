@@ -51,7 +51,7 @@ class Plan:
         return carry.averaged if self.program.averages else carry.params
 
     def first_carry(self, numbers: Numbers) -> Carry:
-        """The carry before the first step."""
+        """The carry before the first step; the numbers are the inputs', as an argument so that they may be traced."""
         return Carry(
             params=self.params,
             optimiser=first_state(self.program.optimiser)(self.params, numbers),
@@ -87,7 +87,6 @@ def make_plan(
     feed = _feed(rows, config, key, dtype, aligned, mesh)
     names, sum_dtype = outline(module, objective, feed, key, state)
     arrays, static = split((rest, objective, comparable(project)))
-    spec = config.optimiser_spec(config.n_epochs * feed.steps_per_epoch)
     validator = None
     if validate is not None:
         validator = Validator(rest, validate, valid_rows, config=config, dtype=dtype, key=key, mesh=mesh)
@@ -98,8 +97,10 @@ def make_plan(
         rest=rest,
         state=state,
         feed=feed,
-        program=Program(static, spec, config.averaging is not None, feed.steps_per_epoch, feed.whole, mesh),
-        inputs=Inputs(place(arrays, mesh), place(key, mesh), config.numbers()),
+        program=Program(static, config.optimiser_spec(), config.averaging is not None, feed.whole, mesh),
+        inputs=Inputs(
+            place(arrays, mesh), place(key, mesh), config.numbers(feed.steps_per_epoch), feed.steps_per_epoch
+        ),
         zero_sums=place({name: np.zeros(feed.epochs_per_span, sum_dtype) for name in names}, mesh),
         validator=validator,
         mesh=mesh,

@@ -51,6 +51,7 @@ class Inputs(eqx.Module):
     arrays: Any
     key: Array
     numbers: Numbers
+    steps_per_epoch: int | Array = 1
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,6 @@ class Program:
     static: Static  # of (module without trainable arrays, objective, project)
     optimiser: OptimiserSpec
     averages: bool
-    steps_per_epoch: int
     whole: bool  # the batch is all rows
     mesh: Mesh | None
 
@@ -151,7 +151,7 @@ def take_step(program: Program, carry: Carry, inputs: Inputs, batch: Batch, numb
         # The parameters are looked at before the projection, too, which may hide an infinity.
         params = project(params)
         ok = ok & all_finite(params)
-    epoch = number // program.steps_per_epoch
+    epoch = number // inputs.steps_per_epoch
     values = {**metrics, "loss": loss}
     sums = {name: total.at[epoch].add(jnp.asarray(values[name], total.dtype)) for name, total in carry.sums.items()}
     averaged = _average(carry, params, inputs.numbers["log_decay"]) if program.averages else None

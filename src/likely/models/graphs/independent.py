@@ -22,7 +22,7 @@ from likely.contract.counts import Counts
 from likely.contract.evidence import Evidence
 from likely.contract.model import FitRun, Model
 from likely.contract.settings import NonNegative
-from likely.runtime import by_blocks, float_dtype, sum_blocks
+from likely.runtime import by_blocks, float_dtype, on_device, sum_blocks
 
 
 class IndependentParams(eqx.Module):
@@ -94,7 +94,7 @@ class Independent(Model):
         columns = self.columns_
         total, weight = sum_blocks(partial(_totals, columns=columns), rows)
         mean = (total + self.pseudo_count * columns.ignorance) / (weight + self.pseudo_count)
-        return IndependentParams(_natural(jnp.asarray(mean, float_dtype()), columns))
+        return IndependentParams(_natural(on_device(mean, float_dtype()), columns))
 
     def _evidence(self, rows, key):
         values = by_blocks(lambda x, observed: _log_prob(self.params_, x, observed, self.columns_), rows)

@@ -29,7 +29,7 @@ from likely.models.energy.harmonium.learning import contrast, keep_scales, negat
 from likely.models.energy.harmonium.machine import RBMParams, small_weights, visible_natural
 from likely.models.energy.normaliser.annealed import Answered
 from likely.objectives.contrastive_bipartite import ChainState, Sparsity
-from likely.runtime import float_dtype, sum_blocks
+from likely.runtime import float_dtype, on_device, sum_blocks
 from likely.training import train
 from likely.training.optimisers import Schedule, SteppedOptimizer
 
@@ -178,7 +178,7 @@ class RBM(EarlyStopped, GradientTrained, Answered):
                 "lower `n_components`."
             )
         whole = valid[~np.isnan(valid).any(axis=1)][:_MOST_HELD_OUT]
-        return None, jnp.asarray(whole) if len(whole) and not np.isnan(rows).any() else None
+        return None, on_device(whole) if len(whole) and not np.isnan(rows).any() else None
 
     def _first_state(self, key: jax.Array, mean: jax.Array, variance: jax.Array) -> ChainState:
         shape = (self.n_chains, self.n_components)
@@ -196,7 +196,7 @@ class RBM(EarlyStopped, GradientTrained, Answered):
         if self.objective == "cd":
             pick, up = jax.random.split(key)
             chosen = rows[np.asarray(jax.random.randint(pick, (self.n_chains,), 0, len(rows)))]
-            x, observed = jnp.asarray(np.nan_to_num(chosen)), jnp.asarray(~np.isnan(chosen))
+            x, observed = on_device(np.nan_to_num(chosen)), on_device(~np.isnan(chosen))
             chains = start_chains(up, params, x, observed, self.columns_)
         return eqx.tree_at(lambda p: p.chains, params, chains.astype(bool))
 
@@ -209,7 +209,7 @@ class RBM(EarlyStopped, GradientTrained, Answered):
         return self._answers().hidden(rows)
 
     def _decode(self, codes):
-        return self.columns_.mean(visible_natural(self.params_, jnp.asarray(codes)))
+        return self.columns_.mean(visible_natural(self.params_, on_device(codes)))
 
     def _reconstruct(self, rows, key):
         return self._decode(self._encode(rows, key))
@@ -220,7 +220,7 @@ def moments(rows: np.ndarray, columns: Columns) -> tuple[jax.Array, jax.Array]:
     total, squares, weight = sum_blocks(partial(_totals, columns=columns), rows)
     mean, count = total / np.maximum(weight, 1), weight + 1
     variance = np.maximum(squares / np.maximum(weight, 1) - mean**2, 0)
-    return jnp.asarray((total + columns.ignorance) / count, float_dtype()), jnp.asarray(variance, float_dtype())
+    return on_device((total + columns.ignorance) / count, float_dtype()), on_device(variance, float_dtype())
 
 
 @eqx.filter_jit

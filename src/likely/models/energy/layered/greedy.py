@@ -33,7 +33,7 @@ from likely.objectives.contrastive import (
     shares,
     unit_rates,
 )
-from likely.runtime import float_dtype, sum_blocks
+from likely.runtime import float_dtype, on_device, sum_blocks
 from likely.training import Batch, TrainingConfig
 
 # Steps up and down of the mean field that fills unobserved cells, a contraction whose change is small after a few; and
@@ -218,7 +218,7 @@ def learn_level(
 def code_moments(encoder: Encoder, rows: np.ndarray, columns: Columns) -> tuple[Array, Array]:
     """Mean and variance of the codes that the encoder gives the rows, with one code at 1/2 among them."""
     total, weight = sum_blocks(lambda x, o, w: _code_totals(encoder, x, o, w, columns), rows)
-    mean = jnp.asarray((total + 0.5) / (weight + 1), float_dtype())
+    mean = on_device((total + 0.5) / (weight + 1), float_dtype())
     return mean, mean * (1 - mean)
 
 

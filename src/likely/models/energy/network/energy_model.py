@@ -44,7 +44,7 @@ from likely.models.energy.normaliser.log_sum import evidence_of_sums
 from likely.nets import encoder_features
 from likely.nets.column_interface import spread_locations
 from likely.nets.mlp import Activation
-from likely.runtime import by_blocks, float_dtype, sum_blocks
+from likely.runtime import by_blocks, float_dtype, on_device, sum_blocks
 from likely.schema import SchemaError
 from likely.training import train
 from likely.training.optimisers import Schedule, SteppedOptimizer
@@ -190,13 +190,13 @@ class EnergyModel(GradientTrained, Annealed):
         statistics, features, weight = sum_blocks(partial(_totals, columns=columns), rows)
         mean = (statistics + columns.ignorance) / (columns.spread(weight) + 1)
         params = self._init(key, columns)
-        steps = jnp.asarray(step_sizes(columns.kinds), float_dtype())
-        natural = columns.natural(jnp.asarray(mean, float_dtype()), floor=1e-4)
+        steps = on_device(step_sizes(columns.kinds), float_dtype())
+        natural = columns.natural(on_device(mean, float_dtype()), floor=1e-4)
         params = eqx.tree_at(lambda p: (p.reference, p.log_steps), params, (natural, steps))
         if callable(self.network):
             return params
         offset = features / np.maximum(spread_locations(columns, weight), 1)
-        return eqx.tree_at(lambda p: p.network.offset, params, jnp.asarray(offset, float_dtype()))
+        return eqx.tree_at(lambda p: p.network.offset, params, on_device(offset, float_dtype()))
 
     # ------------------------------------------------------------------------- answers
     def _answers(self) -> Exact | Sampled:

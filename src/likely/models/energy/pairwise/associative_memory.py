@@ -24,7 +24,7 @@ from likely.contract.conditional import ConditionalParts
 from likely.contract.mixing import Sampling
 from likely.models.energy.normaliser.log_sum import LogSum
 from likely.models.energy.normaliser.row_noise import row_keys, row_numbers
-from likely.runtime import by_blocks
+from likely.runtime import by_blocks, on_device
 
 # Rounds in which incomplete patterns complete each other: what is lost in log p falls until about ten. And overlaps
 # between patterns that are held at once, 32 megabytes.
@@ -198,11 +198,11 @@ class DenseAnswers:
 
     def condition(self, key: jax.Array, rows: np.ndarray) -> ConditionalParts:
         eta, columns = self._logits(), self.columns
-        joint = jnp.asarray(by_blocks(lambda x, o: _dense_joint(eta, x, o, columns), rows))
+        joint = on_device(by_blocks(lambda x, o: _dense_joint(eta, x, o, columns), rows))
         mean = jax.nn.softmax(joint, axis=1) @ columns.mean(eta)
 
         def draws(key: jax.Array, n: int) -> Array:
-            return _draw(row_keys(key, jnp.asarray(row_numbers(rows))), joint, eta, n, columns)
+            return _draw(row_keys(key, on_device(row_numbers(rows))), joint, eta, n, columns)
 
         return ConditionalParts(mean, draws)
 

@@ -34,7 +34,7 @@ from likely.models.energy.pairwise.machine import (
     to_binary,
 )
 from likely.models.energy.pairwise.pairwise_model import PairwiseModel
-from likely.runtime import float_dtype
+from likely.runtime import float_dtype, on_device
 from likely.training import train
 from likely.training.optimisers import Optimizer, Schedule
 
@@ -124,7 +124,7 @@ class BoltzmannMachine(GradientTrained, PairwiseModel):
         model._adopt(n_visible)
         if (weights != 0)[~_adjacency(model.graph, n_visible, model.n_components)].any():
             raise ValueError("`weights` must be zero where the graph has no edge: leave `graph` out, or mend it.")
-        model.params_ = model._given(jnp.asarray(weights, float_dtype()), jnp.asarray(bias, float_dtype()))
+        model.params_ = model._given(on_device(weights, float_dtype()), on_device(bias, float_dtype()))
         return model
 
     def _given(self, weights: jax.Array, bias: jax.Array) -> PairwiseParams:
@@ -162,7 +162,7 @@ class BoltzmannMachine(GradientTrained, PairwiseModel):
         learning = partial(
             learn,
             layout=make_layout(graph, columns.n_columns),
-            graph=jnp.asarray(graph),
+            graph=on_device(graph),
             offsets=offsets,
             method=objective,
             n_gibbs_steps=self.n_gibbs_steps,
@@ -190,7 +190,7 @@ class BoltzmannMachine(GradientTrained, PairwiseModel):
         if objective != "pseudo_likelihood":
             return chains
         chosen = rows[np.asarray(jax.random.randint(pick, (self.n_chains,), 0, len(rows)))]
-        return jnp.where(np.isnan(chosen), chains, jnp.asarray(np.nan_to_num(chosen), mean.dtype))
+        return jnp.where(np.isnan(chosen), chains, on_device(np.nan_to_num(chosen), mean.dtype))
 
     def _objective(self, n_units: int) -> Any:
         if self.objective == "auto":
@@ -240,7 +240,7 @@ class BoltzmannMachine(GradientTrained, PairwiseModel):
         """Through the code; without hidden units, each cell as all the others would have it."""
         if self.n_components:
             return self._decode(self._encode(rows, key))
-        filled = jnp.asarray(self._condition(rows, key).mean)
+        filled = on_device(self._condition(rows, key).mean)
         return jax.nn.sigmoid(logits(to_binary(self.params_, self.units, self.beta)[0], filled))
 
 
@@ -248,7 +248,7 @@ def _means(rows: np.ndarray, n_hidden: int) -> jax.Array:
     """The units' means: visible ones with one row of ignorance added, hidden ones 1/2."""
     seen = (~np.isnan(rows)).sum(axis=0)
     visible = (np.nansum(rows, axis=0, dtype=np.float64) + 0.5) / (seen + 1)
-    return jnp.asarray(np.append(visible, np.full(n_hidden, 0.5)), float_dtype())
+    return on_device(np.append(visible, np.full(n_hidden, 0.5)), float_dtype())
 
 
 def _adjacency(graph: Any, n_visible: int, n_hidden: int) -> np.ndarray:

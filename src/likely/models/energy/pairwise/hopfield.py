@@ -24,7 +24,7 @@ from likely.models.energy.pairwise.answers import Exact, Sampled, answers
 from likely.models.energy.pairwise.associative_memory import DenseAnswers, DenseParams, check_signs
 from likely.models.energy.pairwise.machine import PairwiseParams, check_weights, make_layout, to_binary
 from likely.models.energy.pairwise.pairwise_model import PairwiseModel
-from likely.runtime import float_dtype
+from likely.runtime import float_dtype, on_device
 from likely.schema import Column, Schema
 
 # Patterns, at most, that chains start from, each with its mirror image, which is as probable: together 128 chains, as
@@ -86,7 +86,7 @@ class Hopfield(PairwiseModel):
             self.schema = given
         if self.memory == "dense":
             # What is stored is kept as it was given; it is `fit` that learns a distribution, and completes rows.
-            self.params_ = DenseParams(jnp.asarray(np.nan_to_num(rows), float_dtype()))
+            self.params_ = DenseParams(on_device(np.nan_to_num(rows), float_dtype()))
         # To the rest of the contract these are binary columns whose two values are -1 and 1.
         self.schema_ = replace(schema, columns=tuple(Column(c.name, "binary", (-1, 1)) for c in schema.columns))
         return self
@@ -135,7 +135,7 @@ class Hopfield(PairwiseModel):
             if np.isnan(patterns).any():
                 rng = np.random.default_rng(self.seed_)
                 patterns = associative_memory.completed(rng, patterns, float(self.beta))
-            return DenseParams(jnp.asarray(patterns, float_dtype()))
+            return DenseParams(on_device(patterns, float_dtype()))
         rule = associative_memory.hebb if self.rule == "hebb" else associative_memory.pseudo_inverse
         some = rows[:_MOST_CHAINS]
         # NumPy's generator is used, since JAX's would compile for every number of patterns.
@@ -216,7 +216,7 @@ class Hopfield(PairwiseModel):
     def _reconstruct(self, rows, key):
         probes = np.nan_to_num(2.0 * np.asarray(rows, np.float64) - 1)
         settled = self._descend(probes, "asynchronous", self.max_iter, self.seed_)[-1]
-        return jnp.asarray((settled + 1) / 2, float_dtype())
+        return on_device((settled + 1) / 2, float_dtype())
 
 
 def _check_share(share: Any) -> None:
@@ -231,7 +231,7 @@ def _check_sweeps(max_iter: Any) -> None:
 
 def _params(weights: Any, bias: Any, chains: Any) -> PairwiseParams:
     dtype = float_dtype()
-    return PairwiseParams(jnp.asarray(weights, dtype), jnp.asarray(bias, dtype), jnp.asarray(chains, bool))
+    return PairwiseParams(on_device(weights, dtype), on_device(bias, dtype), on_device(chains, bool))
 
 
 def _arrays(params: PairwiseParams) -> tuple[np.ndarray, np.ndarray]:

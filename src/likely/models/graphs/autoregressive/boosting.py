@@ -20,6 +20,7 @@ from scipy.special import gammaln
 
 from likely.columns import Columns
 from likely.models.graphs.autoregressive.cell_laws import MAX_LOG_RATE, poisson_quantile
+from likely.runtime import on_device
 
 HELD_OUT = 0.1  # share of the rows that say when to stop
 PATIENCE = 10  # trees without a better fit of them
@@ -226,21 +227,21 @@ def _joined(learned: list[list[Learned]], orders: np.ndarray) -> BoostedParams:
     flat = [cell for chain in learned for cell in chain]
     trees = [tree for cell in flat for tree in cell.trees]
     starts = np.concatenate([[0], np.cumsum([len(tree.feature) for tree in trees])]).astype(np.int64)
-    join = lambda parts, dtype, *shape: jnp.asarray(  # noqa: E731
+    join = lambda parts, dtype, *shape: on_device(  # noqa: E731
         np.concatenate([np.zeros((0, *shape)), *parts]).astype(dtype)
     )
     each = lambda name: [getattr(tree, name) for tree in trees]  # noqa: E731
     m, d = orders.shape
     ends = [np.cumsum([sizes(cell) for cell in flat]).reshape(m, d) for sizes in (_n_trees, _n_outputs)]
     firsts = [np.hstack([np.append(0, end[:-1, -1])[:, None], end]) for end in ends]
-    per_cell = lambda name: jnp.asarray(  # noqa: E731
+    per_cell = lambda name: on_device(  # noqa: E731
         np.array([getattr(cell, name) for cell in flat]).reshape(m, d), jnp.float32
     )
     return BoostedParams(
-        orders=jnp.asarray(orders, jnp.int32),
-        first_tree=jnp.asarray(firsts[0], jnp.int32),
-        first_output=jnp.asarray(firsts[1], jnp.int32),
-        roots=jnp.asarray(starts[:-1], jnp.int32),
+        orders=on_device(orders, jnp.int32),
+        first_tree=on_device(firsts[0], jnp.int32),
+        first_output=on_device(firsts[1], jnp.int32),
+        roots=on_device(starts[:-1], jnp.int32),
         output=join([cell.output for cell in flat], np.int32),
         feature=join(each("feature"), np.int32),
         threshold=join(each("threshold"), np.float32),

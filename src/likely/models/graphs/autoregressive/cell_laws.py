@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float
 
 from likely.columns import Columns
 from likely.nets.column_interface import MIN_SCALE, n_locations, softplus
-from likely.runtime import by_blocks, float_dtype
+from likely.runtime import by_blocks, float_dtype, on_device
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 MAX_LOG_RATE = 15.0  # of a count: three million
@@ -112,11 +112,11 @@ class ParametricChains(abc.ABC):
             absent = self.switches[j] >= 0 and padded[:n, self.switches[j]] > 0
             own = np.flatnonzero(~known[:n, j] & ~absent)
             if len(own):
-                found = self.laws(chain, jnp.asarray(padded), jnp.asarray(known))
+                found = self.laws(chain, on_device(padded), on_device(known))
                 laws = jax.tree.map(lambda a, own=own: np.asarray(a)[own], found)
                 padded[own, j] = draw_cell(self.columns, laws, int(j), uniforms[own, j], normals[own, j])
                 known[own, j] = True
-        logs = self.log_terms_of(chain, jnp.asarray(padded), jnp.asarray(known), jnp.asarray(asked))
+        logs = self.log_terms_of(chain, on_device(padded), on_device(known), on_device(asked))
         return np.where(asked[:n], rows, np.where(known[:n], padded[:n], np.nan)), np.asarray(logs)[:n]
 
 

@@ -24,7 +24,7 @@ from likely.models.graphs.autoregressive.cell_laws import (
     log_prob_of_cells,
 )
 from likely.nets.column_interface import MIN_SCALE, encoder_features, n_locations
-from likely.runtime import float_dtype
+from likely.runtime import float_dtype, on_device
 
 # A row of ignorance is added to each regression, as `Independent` has one, so that nothing unseen is impossible.
 PSEUDO_ROWS = 1.0
@@ -82,10 +82,10 @@ class LinearChains(ParametricChains):
     """Chains of linear conditionals, as `answers` asks them."""
 
     def laws(self, chain, x, known):
-        return _laws(self.params, jnp.asarray(chain), x, known, self.columns)
+        return _laws(self.params, on_device(chain), x, known, self.columns)
 
     def log_terms_of(self, chain, x, known, asked):
-        return _log_terms(self.params, jnp.asarray(chain), x, known, asked, self.columns)
+        return _log_terms(self.params, on_device(chain), x, known, asked, self.columns)
 
 
 def fit_linear(rows: np.ndarray, columns: Columns, orders: np.ndarray, penalty: float) -> LinearParams:
@@ -112,8 +112,8 @@ def fit_linear(rows: np.ndarray, columns: Columns, orders: np.ndarray, penalty: 
                 if columns.kinds[j] == "binary":  # The logit of 1 alone.
                     slope, offset = slope[1:] - slope[:1], offset[1:] - offset[:1]
             weights[chain][np.ix_(own, inputs)], bias[chain, own] = slope, offset
-    arrays = (jnp.asarray(array, float_dtype()) for array in (weights, bias, log_scale, centre))
-    return LinearParams(jnp.asarray(orders, jnp.int32), *arrays)
+    arrays = (on_device(array, float_dtype()) for array in (weights, bias, log_scale, centre))
+    return LinearParams(on_device(orders, jnp.int32), *arrays)
 
 
 def centred_features(rows: np.ndarray, columns: Columns) -> tuple[np.ndarray, np.ndarray]:

@@ -26,7 +26,7 @@ from likely.models.latent.variational.column_means import starting_point
 from likely.nets.column_interface import encoder_features, n_locations
 from likely.nets.mlp import ACTIVATIONS
 from likely.objectives.chain_likelihood import mixture_loss, negative_log_likelihood
-from likely.runtime import float_dtype
+from likely.runtime import float_dtype, on_device
 from likely.training import TrainingConfig, train
 
 _OUTPUT_GAIN = 0.1  # of the last layer's first weights: training starts near independent columns
@@ -213,7 +213,7 @@ class NetworkChains(ParametricChains):
     """Chains of a masked network, as `answers` asks them."""
 
     def laws(self, chain, x, known):
-        return _laws(self.params, jnp.asarray(chain), x, known)
+        return _laws(self.params, on_device(chain), x, known)
 
     def log_terms_of(self, chain, x, known, asked):
-        return _log_terms(self.params, jnp.asarray(chain), x, known, asked)
+        return _log_terms(self.params, on_device(chain), x, known, asked)

@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Int, UInt32
 
 from likely.columns import Columns
 from likely.models.graphs.autoregressive.coding import Coding, make_coding
+from likely.runtime import on_device
 
 STRENGTHS = (1.0, 4.0, 16.0, 64.0, 256.0)  # of smoothing, in rows, of which the held-out rows choose
 HELD_OUT = 0.25  # share of a tree's rows that choose what of it stays
@@ -199,25 +200,25 @@ def _joined(trees: list[Tree], cells: list[int], orders: np.ndarray, n_trees: in
     starts = firsts[:-1].reshape(*orders.shape, n_trees)
     for chain, order in enumerate(orders):
         roots[chain, order] = starts[chain]
-    whole = lambda parts: jnp.asarray(np.concatenate(parts), jnp.int32)  # noqa: E731
-    number = lambda parts, *shape: jnp.asarray(  # noqa: E731
+    whole = lambda parts: on_device(np.concatenate(parts), jnp.int32)  # noqa: E731
+    number = lambda parts, *shape: on_device(  # noqa: E731
         np.concatenate([np.zeros((0, *shape)), *parts]), jnp.float32
     )
     return TreeParams(
-        orders=jnp.asarray(orders, jnp.int32),
-        roots=jnp.asarray(roots),
+        orders=on_device(orders, jnp.int32),
+        roots=on_device(roots),
         feature=whole([tree.feature for tree in trees]),
         child=whole([tree.child + first for tree, first in zip(trees, firsts[:-1], strict=True)]),
-        bits=jnp.asarray(np.concatenate([tree.bits for tree in trees]), jnp.uint32),
+        bits=on_device(np.concatenate([tree.bits for tree in trees]), jnp.uint32),
         value=whole(value),
         tables=number(tables),
         normals=number(normals, 3),
         above=whole([np.zeros(0, np.int32), *above]),
-        n_codes=jnp.asarray(coding.n_codes),
-        starts=jnp.asarray(coding.starts),
-        edges=jnp.asarray(coding.edges),
-        n_classes=jnp.asarray(coding.n_classes),
-        stays=jnp.asarray(coding.stays),
+        n_codes=on_device(coding.n_codes),
+        starts=on_device(coding.starts),
+        edges=on_device(coding.edges),
+        n_classes=on_device(coding.n_classes),
+        stays=on_device(coding.stays),
     )
 
 

@@ -28,7 +28,7 @@ from likely.models.language.recurrent.network import LanguageNetwork
 from likely.montecarlo.alias import AliasTable, alias_table
 from likely.nets.recurrent import CELLS, SQUASHINGS
 from likely.objectives.next_token import NO_TARGET, Stream, next_token, token_loss
-from likely.runtime import use_compilation_cache
+from likely.runtime import on_device, use_compilation_cache
 from likely.storage.modules import restore_module, save_module
 from likely.training import TrainingConfig, train
 from likely.training.optimisers import Schedule
@@ -168,7 +168,7 @@ class RecurrentLM(EarlyStopped, SequenceModel):
         for place, number in enumerate(which):
             sentence = encoded[number]
             tokens[place, 1 : len(sentence) + 1] = sentence
-        scores = np.asarray(_log_probs(self.params_, jnp.asarray(tokens)), np.float64)
+        scores = np.asarray(_log_probs(self.params_, on_device(tokens)), np.float64)
         for place, number in enumerate(which):
             begin, end = encoded.offsets[number], encoded.offsets[number + 1]
             out[begin:end] = scores[place, : end - begin]
@@ -234,7 +234,7 @@ def stretched(encoded: Encoded, n_streams: int, length: int) -> np.ndarray:
 
 def _with_bias(module: LanguageNetwork, log_shares: np.ndarray) -> LanguageNetwork:
     """The network with words as frequent as in the text from the start, and <s> never."""
-    bias = jnp.asarray(np.maximum(log_shares, _LOG_ODDS_OF_NEVER), module.bias.dtype)
+    bias = on_device(np.maximum(log_shares, _LOG_ODDS_OF_NEVER), module.bias.dtype)
     return eqx.tree_at(lambda m: m.bias, module, bias)
 
 

@@ -31,7 +31,7 @@ from likely.nets import MLP, encoder_features, location_mean, location_natural, 
 from likely.nets.column_interface import MIN_SCALE, spread_locations
 from likely.nets.mlp import Activation
 from likely.objectives.adversarial import LOSSES, Opponent, adversarial
-from likely.runtime import BLOCK_ROWS, by_blocks, float_dtype
+from likely.runtime import BLOCK_ROWS, by_blocks, float_dtype, on_device
 from likely.training import train
 
 # Where none is given: a Wasserstein critic is of use when it is nearly the best, so it takes more steps, and of tables
@@ -294,4 +294,4 @@ class GAN(Trained, Model):
             raise ValueError(
                 f"`noise` must be above {MIN_SCALE:g} of each real column's deviation, got {noise!r}: raise it."
             )
-        return jnp.asarray(np.log(standard - MIN_SCALE), float_dtype())  # `log_density_at` adds MIN_SCALE again.
+        return on_device(np.log(standard - MIN_SCALE), float_dtype())  # `log_density_at` adds MIN_SCALE again.

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from likely.models.latent.linear.linear_gaussian import LinearGaussianParams, canonical, log_prob, posterior
 from likely.objectives.em import EMResult, run_em
-from likely.runtime import BLOCK_ROWS, float_dtype, in_blocks
+from likely.runtime import BLOCK_ROWS, float_dtype, in_blocks, on_device
 from likely.schema import blocks
 
 
@@ -89,7 +89,7 @@ def careful() -> Iterator[None]:
 
 def to_working_precision(params: LinearGaussianParams) -> LinearGaussianParams:
     """Parameters in the precision that models compute in; call outside `careful`."""
-    return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf), float_dtype()), params)
+    return jax.tree.map(lambda leaf: on_device(leaf, float_dtype()), params)
 
 
 def moments(rows: np.ndarray) -> Moments:

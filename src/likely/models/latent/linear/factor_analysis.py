@@ -29,7 +29,7 @@ from likely.models.latent.linear.em import (
     to_working_precision,
 )
 from likely.models.latent.linear.linear_gaussian import LinearGaussian, LinearGaussianParams
-from likely.runtime import float_dtype
+from likely.runtime import float_dtype, on_device
 
 _POWER_STEPS = 4  # towards the leading eigenvectors, to start from; what they lack the iterations make up
 
@@ -157,7 +157,7 @@ class FactorAnalysis(LinearGaussian):
         fit = partial(fit_by_em, max_iter=self.max_iter, tol=self.tol)
         given = moments(rows)
         with careful():
-            data = given, jnp.asarray(self.min_noise)
+            data = given, on_device(self.min_noise)
             result = fit(ecm_step, initial(key, data, self.n_components), data)
             if np.isnan(rows).any():
                 result = fit(em_step, result.params, prepare(rows, self.min_noise))

@@ -21,7 +21,7 @@ from likely.columns import Columns
 from likely.contract.model import FitRun, Model
 from likely.contract.settings import Count
 from likely.contract.trained import Trained
-from likely.runtime import by_blocks, float_dtype
+from likely.runtime import by_blocks, float_dtype, on_device
 from likely.training import Batch, train
 from likely.training.optimisers import Optimizer
 
@@ -159,7 +159,7 @@ class LinearAutoencoder(Trained, Model):
         return by_blocks(partial(_encode, self.params_), rows)
 
     def _decode(self, codes):
-        mean = np.asarray(decode(self.params_, jnp.asarray(codes)))
+        mean = np.asarray(decode(self.params_, on_device(codes)))
         return np.concatenate([mean, mean**2], axis=1)  # E[x²] of a map is x², without a variance.
 
     def _reconstruct(self, rows, key):

@@ -27,7 +27,7 @@ from likely.contract.evidence import Evidence
 from likely.contract.model import Model
 from likely.contract.trained import between
 from likely.objectives.em import EMResult
-from likely.runtime import by_blocks, draws_by_blocks, float_dtype
+from likely.runtime import by_blocks, draws_by_blocks, float_dtype, on_device
 
 MAX_ROUNDING = 1e-3  # nats that the rounding of a row may typically move its evidence by before a warning is due
 
@@ -232,7 +232,7 @@ class LinearGaussian(Model):
         and half of the cells unobserved, float32 puts its evidence off by up to 0.1 nats.
         """
         with jax.enable_x64(True):
-            params = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf), jnp.float64), self.params_)
+            params = jax.tree.map(lambda leaf: on_device(leaf, np.float64), self.params_)
             return by_blocks(lambda x, observed: function(params, x, observed), rows)
 
     @classmethod
@@ -266,7 +266,7 @@ class LinearGaussian(Model):
         return self._by_rows(_posterior_mean, rows)
 
     def _decode(self, codes):
-        mean = reconstruct(self.params_, jnp.asarray(codes, float_dtype()))
+        mean = reconstruct(self.params_, on_device(codes, float_dtype()))
         return _statistics(mean, jnp.broadcast_to(self.params_.noise_of_columns[None, :], mean.shape))
 
     def _reconstruct(self, rows, key):

@@ -21,7 +21,7 @@ from likely.columns import Columns
 from likely.models.latent.mixture import gaussian_block
 from likely.models.latent.mixture.components import Layout, MixtureParams, log_joint, part
 from likely.models.latent.mixture.gaussian_block import GaussianBlock, Moments
-from likely.runtime import in_blocks
+from likely.runtime import in_blocks, on_device, rounded_up
 
 _ROWS_A_SEED = 20  # that k-means++ looks at, since its time is rows × seeds
 # Rows of a block: 512 stay in the processor's cache between the two matrix products of an iteration. Where a row costs
@@ -157,16 +157,16 @@ def blocks_of(rows: np.ndarray, layout: Layout, k: int) -> Blocks:
     missing = np.isnan(rows).any()
     # A row costs its cells; with joint Gaussians a vector for each component, and where it has holes a matrix.
     cost = max(rows.shape[1], k * max(1, len(layout.joint_places)) ** (2 if missing else 1))
-    size = min(len(rows), max(_LEAST_BLOCK_ROWS, min(_MOST_BLOCK_ROWS, _BLOCK_NUMBERS // cost)))
+    size = min(rounded_up(len(rows)), max(_LEAST_BLOCK_ROWS, min(_MOST_BLOCK_ROWS, _BLOCK_NUMBERS // cost)))
     x, observed, weight = in_blocks(rows, size, rows.dtype)
-    return Blocks(jnp.asarray(x), jnp.asarray(observed) if missing else None, jnp.asarray(weight))
+    return Blocks(on_device(x), on_device(observed) if missing else None, on_device(weight))
 
 
 def prior_of(blocks: Blocks, layout: Layout, strength: float, ridge: float) -> Prior:
     """The prior centred on the overall column means."""
     dtype = blocks.x.dtype
     mean = None if layout.factored is None else _overall_mean(blocks, layout)
-    return Prior(mean, jnp.asarray(strength, dtype), jnp.asarray(ridge, dtype))
+    return Prior(mean, on_device(strength, dtype), on_device(ridge, dtype))
 
 
 @eqx.filter_jit
@@ -188,7 +188,7 @@ def seeded(key: Array, rows: np.ndarray, prior: Prior, layout: Layout, k: int) -
     pick_key, seed_key = jax.random.split(key)
     n_looked_at = min(len(rows), max(_ROWS_A_SEED * k, 1000))
     pool = rows[np.asarray(jax.random.permutation(pick_key, len(rows))[:n_looked_at])]
-    x, observed = jnp.asarray(np.nan_to_num(pool)), jnp.asarray(~np.isnan(pool))
+    x, observed = on_device(np.nan_to_num(pool)), on_device(~np.isnan(pool))
     return _seeded_params(seed_key, x, observed, prior, layout, k)
 
 

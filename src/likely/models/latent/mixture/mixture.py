@@ -28,7 +28,7 @@ from likely.models.latent.mixture.components import Layout, MixtureParams
 from likely.models.latent.mixture.em import blocks_of, em_step, prior_of, seeded
 from likely.models.latent.mixture.gaussian_block import GaussianBlock
 from likely.objectives.em import EMResult, run_em
-from likely.runtime import by_blocks, float_dtype
+from likely.runtime import by_blocks, float_dtype, on_device
 
 _TRIAL_ITERATIONS = 15  # of each start, by which the best is chosen
 _ROWS_A_COMPONENT = 50  # Fewer leave a component's categories to chance.
@@ -117,9 +117,9 @@ class Mixture(Model):
         step = partial(em_step, layout=layout)
         go = partial(run_em, step, data=(blocks, prior), max_iter=self.max_iter, tol=self.tol)
         starts = [seeded(k, rows, prior, layout, n_components) for k in jax.random.split(key, self.n_init)]
-        runs = [go(params, limit=jnp.asarray(_TRIAL_ITERATIONS)) for params in starts]
+        runs = [go(params, limit=on_device(_TRIAL_ITERATIONS)) for params in starts]
         best = max(runs, key=lambda run: float(run.objective[run.n_iter - 1]))
-        result = go(best.params, limit=jnp.asarray(self.max_iter) - best.n_iter)
+        result = go(best.params, limit=on_device(self.max_iter - int(best.n_iter)))
         self.history_ = {"objective": [*_trace(best), *_trace(result)]}
         self.n_iter_, self.converged_ = len(self.history_["objective"]), bool(result.converged)
         return result.params
@@ -132,9 +132,9 @@ class Mixture(Model):
         return _sample(key, self.params_, n, self._layout)
 
     def _condition(self, rows, key):
-        layout, x = self._layout, jnp.asarray(np.nan_to_num(rows))
+        layout, x = self._layout, on_device(np.nan_to_num(rows))
         mean = by_blocks(lambda x, observed: _expected_statistics(self.params_, x, observed, layout), rows)
-        draw = partial(_sample_given, params=self.params_, x=x, observed=jnp.asarray(~np.isnan(rows)), layout=layout)
+        draw = partial(_sample_given, params=self.params_, x=x, observed=on_device(~np.isnan(rows)), layout=layout)
         draws = lambda k, n: np.stack([draw(key) for key in jax.random.split(k, n)])  # noqa: E731
         return ConditionalParts(mean, draws, counts=self._counts(rows, key))
 
@@ -151,7 +151,7 @@ class Mixture(Model):
         return by_blocks(lambda x, observed: _responsibilities(self.params_, x, observed, self._layout), rows)
 
     def _decode(self, codes):
-        return jnp.asarray(codes) @ components.component_means(self.params_, self._layout)
+        return on_device(codes) @ components.component_means(self.params_, self._layout)
 
     def _reconstruct(self, rows, key):
         return self._decode(self._encode(rows, key))

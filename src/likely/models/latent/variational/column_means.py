@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from likely.columns import Columns
 from likely.nets import encoder_features
 from likely.nets.column_interface import spread_locations
-from likely.runtime import float_dtype, sum_blocks
+from likely.runtime import float_dtype, on_device, sum_blocks
 
 
 class StartingPoint(NamedTuple):
@@ -33,14 +33,14 @@ def starting_point(rows: np.ndarray, columns: Columns) -> StartingPoint:
     """The starting point that rows in standard units give."""
     statistics, features, seen = sum_blocks(partial(_totals, columns=columns), rows)
     # Half a row of each outcome keeps what was never seen possible.
-    mean = jnp.asarray((statistics + 0.5) / (np.asarray(columns.spread(seen)) + 1.0), float_dtype())
+    mean = on_device((statistics + 0.5) / (np.asarray(columns.spread(seen)) + 1.0), float_dtype())
     is_real = np.isin(columns.column_of, columns.real_places)
     location = jnp.where(is_real, 0, columns.natural(mean))[
         ~columns.is_quadratic
     ]  # In standard units the mean of a real column is 0.
     offset = features / np.maximum(spread_locations(columns, seen), 1)
     extremes = np.stack([np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)])
-    return StartingPoint(location, jnp.asarray(offset, float_dtype()), jnp.asarray(extremes, float_dtype()))
+    return StartingPoint(location, on_device(offset, float_dtype()), on_device(extremes, float_dtype()))
 
 
 @eqx.filter_jit

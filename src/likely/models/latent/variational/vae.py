@@ -11,7 +11,6 @@ from dataclasses import KW_ONLY
 from typing import Annotated
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 
@@ -23,6 +22,7 @@ from likely.models.latent.variational.network import Design, VAEParams, first_mo
 from likely.models.latent.variational.posteriors import FAMILIES
 from likely.models.latent.variational.priors import PRIORS
 from likely.models.latent.variational.variational import Decoded
+from likely.runtime import on_device
 
 
 class VAE(Decoded):
@@ -122,4 +122,4 @@ class VAE(Decoded):
     def _with_rows_as_inputs(self, module: VAEParams, rows: np.ndarray, key: jax.Array) -> VAEParams:
         few = len(rows) < self.n_prior_components
         chosen = rows[np.asarray(jax.random.choice(key, len(rows), (self.n_prior_components,), replace=few))]
-        return with_pseudo_inputs(module, jnp.asarray(np.nan_to_num(chosen)), jnp.asarray(~np.isnan(chosen)))
+        return with_pseudo_inputs(module, on_device(np.nan_to_num(chosen)), on_device(~np.isnan(chosen)))

@@ -31,7 +31,7 @@ from likely.models.latent.variational.network import VAEParams, centred_module, 
 from likely.nets.mlp import Activation
 from likely.objectives.elbo import elbo_loss, negative_elbo
 from likely.objectives.importance_weighted import importance_loss, negative_importance_bound
-from likely.runtime import BLOCK_ROWS, by_blocks
+from likely.runtime import BLOCK_ROWS, by_blocks, on_device
 from likely.training import train
 from likely.training.optimisers import Schedule
 
@@ -200,7 +200,7 @@ def importance_conditional(
     weighted, q = by_blocks(lambda x, observed: weigh(x, observed, conditional=True), rows)
 
     def sample_block(draw_key: jax.Array, part: np.ndarray) -> Array:
-        return draw(draw_key, key, module, *(jnp.asarray(array[part]) for array in (weighted.log_weights, q)))
+        return draw(draw_key, key, module, *(on_device(array[part]) for array in (weighted.log_weights, q)))
 
     method = f"importance resampling of {n_importance} latents"
     mixing = Mixing.of_weights(weighted.log_weights, np.isnan(rows).any(axis=1))

@@ -41,7 +41,7 @@ from likely.models.energy.normaliser.answers import HOLED_ROWS
 from likely.models.energy.normaliser.enumerated_counts import enumerated_counts
 from likely.models.energy.normaliser.log_sum import LogSum, evidence_of_bounds, evidence_of_sums
 from likely.models.energy.normaliser.row_noise import row_keys, row_numbers
-from likely.runtime import BLOCK_ROWS, by_blocks
+from likely.runtime import BLOCK_ROWS, by_blocks, on_device
 
 
 class DBN(LayeredModel):
@@ -173,7 +173,7 @@ class DBN(LayeredModel):
         drawn = self._answers().sample(top_key, n)
         if self._is_rbm:
             return self._drawn(drawn)
-        return self._drawn(network.draw_down(down_key, self.params_, jnp.asarray(drawn), self.columns_))
+        return self._drawn(network.draw_down(down_key, self.params_, on_device(drawn), self.columns_))
 
     def _condition(self, rows, key):
         if self._is_rbm:
@@ -204,8 +204,8 @@ class DBN(LayeredModel):
         whose = np.arange(-(-n * len(rows) // BLOCK_ROWS) * BLOCK_ROWS) % len(rows)
         draws = []
         for number, part in enumerate(whose.reshape(-1, BLOCK_ROWS)):
-            x, observed = jnp.asarray(np.nan_to_num(rows[part])), jnp.asarray(~np.isnan(rows[part]))
-            own = jax.random.fold_in(key, number), noise_key, self.params_, jnp.asarray(log_weights[part])
+            x, observed = on_device(np.nan_to_num(rows[part])), on_device(~np.isnan(rows[part]))
+            own = jax.random.fold_in(key, number), noise_key, self.params_, on_device(log_weights[part])
             draws.append(np.asarray(network.resampled_rows(*own, x, observed, self.columns_)))
         return np.concatenate(draws)[: n * len(rows)].reshape(n, len(rows), -1)
 

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Float
@@ -39,7 +38,7 @@ from likely.models.latent.variational.semi_supervised.network import (
 )
 from likely.models.latent.variational.variational import Variational, draws_of
 from likely.objectives.semi_supervised import labelled_loss, negative_labelled_bound
-from likely.runtime import BLOCK_ROWS, by_blocks
+from likely.runtime import BLOCK_ROWS, by_blocks, on_device
 
 
 class SemiSupervisedVAE(Variational):
@@ -125,7 +124,7 @@ class SemiSupervisedVAE(Variational):
         """N new rows with that label."""
         check_is_fitted(self)
         key = self._key("sample", random_state)
-        rows = self._draws(key, n, jnp.asarray(self._code(label)))
+        rows = self._draws(key, n, on_device(self._code(label)))
         return self._to_user(rows, jax.random.fold_in(key, 1))
 
     # ------------------------------------------------------------------- hooks
@@ -171,7 +170,7 @@ class SemiSupervisedVAE(Variational):
         average, stderr, parts = by_blocks(weigh, rows)
 
         def sample_block(draw_key, part):
-            return draw_labelled(draw_key, key, self.params_, *(jnp.asarray(a[part]) for a in parts))
+            return draw_labelled(draw_key, key, self.params_, *(on_device(a[part]) for a in parts))
 
         method = f"importance resampling of {self.n_importance} latents for each label"
         # A draw takes a label by log p(x, y), then a latent by the label's weights, which sum to one for that.
