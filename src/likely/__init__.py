@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as real impor
     from likely.models.graphs.inference.factor import Factor as Factor
     from likely.models.graphs.inference.junction_tree import ImpossibleError as ImpossibleError
     from likely.models.graphs.inference.memory import TooLargeError as TooLargeError
+    from likely.models.graphs.markov_field.field import MarkovField as MarkovField
     from likely.models.language.embeddings.skipgram import SkipGram as SkipGram
     from likely.models.language.ngram.ngram import NGram as NGram
     from likely.models.language.pairs.neural_turing_machine import NeuralTuringMachine as NeuralTuringMachine

@@ -382,10 +382,34 @@ def bayesian_network(model: Any) -> LogDensity:
     return log_density
 
 
+def markov_field(model: Any) -> LogDensity:
+    """The product of potentials over its sum, by enumeration; other columns on their own."""
+    kinds = table_of(model).kinds
+    sizes = [2 if k == "binary" else n if k == "categorical" else 1 for k, n in zip(kinds, table_of(model).sizes)]
+    factors = list(zip(model.scopes_, model.params_.logs, strict=True))
+    beside = [i for i, kind in enumerate(kinds) if kind in ("real", "count")]
+    own = array(model.params_.alone).reshape(-1, 2)
+
+    def energy(states: np.ndarray) -> np.ndarray:
+        return sum((array(logs)[tuple(states[:, v] for v in s)] for s, logs in factors), np.zeros(len(states)))
+
+    log_z = logsumexp(energy(np.array(list(product(*map(range, sizes))))))
+
+    def log_density(rows: np.ndarray) -> np.ndarray:
+        total = energy(rows.astype(int)) - log_z
+        for place, (a, b) in zip(beside, own, strict=True):
+            x = rows[:, place]
+            total += stats.poisson.logpmf(x, a) if kinds[place] == "count" else stats.norm.logpdf(x, a, np.sqrt(b))
+        return total
+
+    return log_density
+
+
 ORACLES: dict[str, Callable[[Any], LogDensity]] = {
     "Independent": independent,
     "Autoregressive": autoregressive,
     "BayesianNetwork": bayesian_network,
+    "MarkovField": markov_field,
     "Mixture": mixture,
     "ProbabilisticPCA": linear_gaussian,
     "FactorAnalysis": linear_gaussian,

@@ -104,6 +104,8 @@ WRONG: dict[tuple[str, str], tuple[tuple, str]] = {
     ("DiscreteVAE", "n_upper"): ((-1, 1.5, "two", None, True), "a whole number, 0 for one layer"),
     ("DiscreteVAE", "temperature"): ((0.0, -1.0, "hot", (1.0,), (1.0, 0.0), (1.0, "low"), True), "(number|above 0)"),
     ("EnergyModel", "noise"): (("uniform", 3, None, Strange(), (1, 2), (len,)), "(one of independent|two functions)"),
+    ("MarkovField", "cliques"): (("x0", [3], [("x0",)], [("x0", "x0")], [("x0", "x99")]), "(groups of|no column)"),
+    ("MarkovField", "structure"): (("alphabet", "forest"), "a Graph, pairs of columns, text such as"),
     ("RBM", "n_gibbs_steps"): (((), (1,), (0, 5), (1, 2, 3), (1.5, 2), ("a", "b"), [1, True]), "a pair"),
 }
 

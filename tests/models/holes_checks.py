@@ -32,6 +32,7 @@ BITS: dict[str, dict[str, Any]] = {
     "Independent": {},
     "Autoregressive": {"n_chains": 2},
     "BayesianNetwork": {},
+    "MarkovField": {},
     "Mixture": {"n_components": 4, "n_init": 4},
     "BoltzmannMachine": {"n_components": 3, "n_epochs": 60, "batch_size": 50},
     "Hopfield": {"memory": "dense", "beta": 1.5},
@@ -68,6 +69,7 @@ BARS: dict[str, dict[str, float]] = {
         # Wider than the others until the whole audit has measured them.
         "Autoregressive": 0.6,
         "BayesianNetwork": 0.6,
+        "MarkovField": 0.6,
         "Mixture": 0.05,
         "BoltzmannMachine": 0.15,
         "Hopfield": 0.15,

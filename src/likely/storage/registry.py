@@ -90,6 +90,13 @@ ENTRIES: tuple[Entry, ...] = (
         "a directed graph of the columns, with tables, linear Gaussians and rates",
         hooks=(*_DENSITY, "_condition"),
     ),
+    Entry(
+        "MarkovField",
+        "likely.models.graphs.markov_field.field",
+        "graphs",
+        "potentials on the nodes and edges of an undirected graph",
+        hooks=(*_DENSITY, "_condition"),
+    ),
     Entry("Mixture", "likely.models.latent.mixture.mixture", "latent", "mixture of products or of Gaussians, by EM"),
     Entry(
         "ProbabilisticPCA",

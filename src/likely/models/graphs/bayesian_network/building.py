@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from likely.columns import Cells, Columns
-from likely.models.graphs.bayesian_network.nodes import Layout, NetworkParams, TableParams
+from likely.models.graphs.bayesian_network.nodes import NetworkParams, TableParams
 from likely.models.graphs.bayesian_network.table_cells import cell_graph, cell_names, states_of
 from likely.models.graphs.files.described import Described
 from likely.models.graphs.graph.graph import Graph, GraphError
 from likely.models.graphs.graph.reading import unknown_node
 from likely.schema import Column, Schema
 from likely.schema.spelling import did_you_mean, listed
-from likely.storage.files import FileError
 
 _SUM_TOLERANCE = 1e-6  # of rows that are written by hand
 LEARNED = ("tree",)
@@ -141,20 +140,14 @@ def as_fitted(model: Any, graph: Graph, schema: Schema, tables: list[np.ndarray]
     model.edges_ = [list(edge) for edge in graph.directed_edges]
     model.seed_, model.fingerprint_ = 0 if model.random_state is None else int(model.random_state), ""
     model.history_, model.n_iter_, model.converged_ = {"objective": []}, 0, True
-    layout = Layout.of(Graph(graph.directed_edges, nodes=schema.names), schema.names, model.columns_)
-    ordered = []
-    for node, table in zip(layout.nodes, tables, strict=True):
-        # Tables come with the parents as the graph has them; nodes keep them in the order of the edges.
-        theirs = [schema.names.index(parent) for parent in graph.parents(schema.names[node.place])]
-        axes = [theirs.index(parent) for parent in node.discrete]
-        ordered.append(TableParams(np.ascontiguousarray(np.transpose(table, [*axes, len(axes)]))))
-    model.params_ = NetworkParams(tuple(ordered))
+    # The nodes of the graph stand in the order of the columns, and so do parents in the axes of tables.
+    model.params_ = NetworkParams(tuple(TableParams(np.ascontiguousarray(table)) for table in tables))
     return model
 
 
 # ---------------------------------------------------------------------------- files
 def read_network(path: Any) -> Any:
-    """The `BayesianNetwork` in a file.
+    """The network in a file: a `BayesianNetwork`, or a `MarkovField` where the file holds potentials.
 
     Parameters
     ----------
@@ -168,7 +161,9 @@ def read_network(path: Any) -> Any:
 
     network = read_described(path)
     if network.is_markov:
-        raise FileError(f"{path} holds a Markov field, and no Bayesian network.")
+        from likely.models.graphs.markov_field.field import MarkovField
+
+        return MarkovField._from_described(network)
     from likely.models.graphs.bayesian_network.network import BayesianNetwork
 
     names = list(network.states)

@@ -114,12 +114,14 @@ class _Table:
         if len(plain) != wanted or (len(plain) != len(found) and found[1::2] != [","] * (len(plain) - 1)):
             tokens.fail(f"{wanted} numbers", start)
         values = numbers(tokens, plain, start)
-        if word == "table":
+        if word == "table" and len(self.scope) > 1:
             self.whole, self.at = values, start
             return
         if not abs(sum(values) - 1) <= ROUNDING or min(values) < 0:
             tokens.fail(f"probabilities that sum to 1, not to {sum(values):.6g}", start)
-        if word == "default":
+        if word == "table":  # of a variable without parents: its only row
+            self.rows[0] = values
+        elif word == "default":
             self.default = values
         else:
             self.rows[row] = values

@@ -1,0 +1,1 @@
+"""Markov fields: products of potentials on cliques of an undirected graph."""

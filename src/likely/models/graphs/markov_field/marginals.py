@@ -1,0 +1,92 @@
+"""Marginals of a field by name: exact, by loopy propagation, or by Gibbs chains, typed as what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from likely.contract.mixing import MAX_R_HAT
+from likely.models.graphs.bayesian_network.questions import Marginals
+from likely.models.graphs.graph.reading import unknown_node
+from likely.models.graphs.inference.memory import TooLargeError
+from likely.models.graphs.markov_field.gibbs import watched
+from likely.models.graphs.markov_field.loopy import loopy
+from likely.runtime import generator
+from likely.schema.spelling import did_you_mean, listed
+
+METHODS = ("auto", "exact", "loopy", "gibbs")
+
+
+def field_marginals(model: Any, given: Mapping[str, Any] | None, method: str) -> Marginals:
+    """Probabilities by column and state, given findings."""
+    if method not in METHODS:
+        raise ValueError(f"`method` must be one of {', '.join(METHODS)}, got {method!r}.")
+    field = model._potentials
+    findings = np.full(len(field.names), -1)
+    for name, value in (given or {}).items():
+        number, states = _node(model, name)
+        code = next((i for i, state in enumerate(states) if state == value or str(state) == str(value)), None)
+        if code is None:
+            raise ValueError(
+                f"column {name!r} has no value {value!r}.{did_you_mean(str(value), list(map(str, states)))} Values: "
+                f"{listed(list(map(str, states)))}."
+            )
+        findings[number] = code
+    if method in ("auto", "exact"):
+        try:
+            flat, log_evidence = model._engine.marginals(findings)
+            out = _named(model, np.split(flat, np.cumsum(field.n_states)[:-1]))
+            out.log_evidence = log_evidence + field.shift - model.log_partition().value
+            return out
+        except TooLargeError:
+            if method == "exact" or model.inference == "exact":
+                raise
+    return _loopy(model, findings) if method == "loopy" else _gibbs(model, findings)
+
+
+def _node(model: Any, name: str) -> tuple[int, list[Any]]:
+    field = model._potentials
+    if name not in field.names:
+        raise unknown_node(str(name), field.names)
+    number = field.names.index(name)
+    return number, model.states_of(model._discrete[number])
+
+
+def _named(model: Any, values: list[np.ndarray], errors: list[np.ndarray] | None = None) -> Marginals:
+    field, out = model._potentials, Marginals()
+    stderr = {}
+    for number, (name, own) in enumerate(zip(field.names, values, strict=True)):
+        states = model.states_of(model._discrete[number])
+        out[name] = dict(zip(states, own.tolist(), strict=True))
+        off = np.zeros(len(own)) if errors is None else errors[number]
+        stderr[name] = dict(zip(states, off.tolist(), strict=True))
+    out.stderr = stderr
+    return out
+
+
+def _loopy(model: Any, findings: np.ndarray) -> Marginals:
+    field = model._potentials
+    given = {v: int(s) for v, s in enumerate(findings) if s >= 0}
+    hidden = {str(v): int(n) for v, n in enumerate(field.n_states) if v not in given}
+    found = loopy(field.factors(given), hidden)
+    values = [np.eye(int(n))[given[v]] if v in given else found.marginals[str(v)] for v, n in enumerate(field.n_states)]
+    out = _named(model, values)
+    settled = "settled" if found.converged else f"had not settled, and still moved by {found.change:.2g}"
+    out.kind, out.method = "estimate", f"loopy propagation, messages {settled} after {found.n_rounds} rounds"
+    out.converged = found.converged
+    # How far off fixed points of loopy propagation are is not known.
+    out.stderr = {name: dict.fromkeys(states, float("nan")) for name, states in out.items()}
+    return out
+
+
+def _gibbs(model: Any, findings: np.ndarray) -> Marginals:
+    field, n = model._potentials, model.n_chains
+    shares, _ = watched(generator(model._key("condition")), field, findings, n, model.n_sweeps)
+    cuts = np.cumsum(field.n_states)[:-1]
+    out = _named(model, np.split(shares.mean, cuts), np.split(shares.stderr, cuts))
+    out.converged = bool((shares.r_hat <= MAX_R_HAT).all())
+    met = "" if out.converged else f", which have not met (R-hat up to {shares.r_hat.max():.2f})"
+    out.kind, out.method = "estimate", f"Gibbs, {n} chains of {model.n_sweeps} sweeps{met}"
+    return out
