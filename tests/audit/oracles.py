@@ -384,8 +384,8 @@ def bayesian_network(model: Any) -> LogDensity:
 
 def markov_field(model: Any) -> LogDensity:
     """The product of potentials over its sum, by enumeration; other columns on their own."""
-    kinds = table_of(model).kinds
-    sizes = [2 if k == "binary" else n if k == "categorical" else 1 for k, n in zip(kinds, table_of(model).sizes)]
+    kinds, n_states = table_of(model).kinds, table_of(model).sizes
+    sizes = [{"binary": 2, "categorical": n}.get(kind, 1) for kind, n in zip(kinds, n_states, strict=True)]
     factors = list(zip(model.scopes_, model.params_.logs, strict=True))
     beside = [i for i, kind in enumerate(kinds) if kind in ("real", "count")]
     own = array(model.params_.alone).reshape(-1, 2)

@@ -16,20 +16,18 @@ from likely.models.graphs.bayesian_network.table_cells import cell_graph, cell_n
 from likely.models.graphs.files.described import Described
 from likely.models.graphs.graph.graph import Graph, GraphError
 from likely.models.graphs.graph.reading import unknown_node
+from likely.models.graphs.structure.learning import LEARNED
 from likely.schema import Column, Schema
 from likely.schema.spelling import did_you_mean, listed
 
 _SUM_TOLERANCE = 1e-6  # of rows that are written by hand
-LEARNED = ("tree",)
 
 
-def given_structure(structure: Any, rows: np.ndarray, cells: Cells, schema: Schema) -> Graph:
-    """The graph that a setting means, over the cells of a table."""
+def given_structure(structure: Any, cells: Cells, schema: Schema) -> Graph | None:
+    """The graph that a setting means, over the cells of a table; None where it names a way of learning one."""
     names = cell_names(cells, schema)
     if isinstance(structure, str) and structure in LEARNED:
-        from likely.models.graphs.structure.chow_liu import chow_liu
-
-        return chow_liu(rows, names, cells.columns)
+        return None
     if isinstance(structure, str) and not any(arrow in structure for arrow in ("->", "<-", ";", "→", "←", "--")):
         raise ValueError(
             f"`structure` must be a Graph, edges, text such as 'a -> b', or one of {', '.join(LEARNED)}, got "

@@ -14,11 +14,12 @@ from typing import Any, ClassVar, Literal
 
 import jax
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
-from likely.contract.model import FitRun, Model
-from likely.contract.settings import Count, NonNegative, Positive, Unchecked
+from likely.contract.model import FitRun, InStandardUnits, Model
+from likely.contract.settings import Count, NonNegative, Positive, Share, Unchecked, Whole
 from likely.models.graphs.bayesian_network.building import given_structure, network_of_tables
 from likely.models.graphs.bayesian_network.learning import Prior, fit_params
 from likely.models.graphs.bayesian_network.nodes import Layout, NetworkParams
@@ -27,8 +28,13 @@ from likely.models.graphs.bayesian_network.rows import NetworkRows
 from likely.models.graphs.bayesian_network.table_cells import cell_names
 from likely.models.graphs.graph.graph import Graph
 from likely.models.graphs.inference.memory import TooLargeError
+from likely.models.graphs.structure.confidence import EdgeConfidence
+from likely.models.graphs.structure.knowledge import Knowledge, knowledge_of
+from likely.models.graphs.structure.learning import LEARNED, Learner, learned_graph
 from likely.runtime import generator
 from likely.schema import Schema
+
+_STRUCTURE_ITER = 10  # of EM, at most, for a graph that is only on the way
 
 
 class BayesianNetwork(Model):
@@ -37,8 +43,18 @@ class BayesianNetwork(Model):
     Parameters
     ----------
     structure : the graph: a `Graph`, edges (parent, child), a dictionary from nodes to children, text such as
-        "rain -> wet <- sprinkler", or "tree", the most likely tree of the columns (Chow and Liu). Columns that it does
-        not name stand alone.
+        "rain -> wet <- sprinkler"; columns that it does not name stand alone. Or a way to learn it: "tree", the most
+        likely tree (Chow and Liu); "search", by changes of one edge at a time that raise a score; "constraint", by
+        tests of independence (PC); "optimal", the best score of all graphs, up to 18 columns.
+    score : of "search" and "optimal": "bdeu", the marginal likelihood with `pseudo_count` rows of ignorance, "bic" or
+        "aic".
+    required, forbidden : edges (parent, child), or text such as "a -> b", that a learned graph must and must not have.
+    tiers : lists of columns, causes first: no edge leads back from a later to an earlier one.
+    max_parents : of a column in a learned graph.
+    n_rounds : of "search": in each, every column in turn loses its edges and the climb goes on; it ends when two rounds
+        brought nothing.
+    n_tabu : steps of a tabu walk without a better graph after which "search" ends; both 0 are plain hill climbing.
+    significance : of the tests of "constraint".
     pseudo_count : rows of ignorance that are added to what is counted.
     prior : "bdeu" spreads them over the whole table of a column, so that equivalent graphs fit equally well; "rows"
         gives as many to each state of the parents.
@@ -66,6 +82,14 @@ class BayesianNetwork(Model):
 
     structure: Unchecked = "tree"
     _: KW_ONLY
+    score: Literal["bdeu", "bic", "aic"] = "bdeu"
+    required: Unchecked = ()
+    forbidden: Unchecked = ()
+    tiers: Unchecked = ()
+    max_parents: Count | None = None
+    n_rounds: Whole = 8
+    n_tabu: Whole = 10
+    significance: Share = 0.01
     pseudo_count: NonNegative = 1.0
     prior: Literal["bdeu", "rows"] = "bdeu"
     max_iter: Count = 100
@@ -131,16 +155,36 @@ class BayesianNetwork(Model):
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> NetworkParams:
         vars(self).pop("_layout", None)
-        graph = given_structure(self.structure, rows, self.cells_, self.schema_)
-        self.edges_ = [list(edge) for edge in graph.directed_edges]
         rows = np.asarray(rows, np.float64)
-        means = np.nan_to_num(np.nanmean(rows, axis=0), nan=1.0)
-        prior = Prior(self.pseudo_count, self.prior == "bdeu", self.min_variance, np.maximum(means, 1e-6))
+        graph, knowledge = given_structure(self.structure, self.cells_, self.schema_), self._knowledge
+        prior = self._prior(rows)
+        if graph is None:
+            graph = self._learned_graph(rows, knowledge, prior, generator(key))
+        elif self.required or self.forbidden or self.tiers or self.max_parents is not None:
+            raise ValueError(
+                "`required`, `forbidden`, `tiers` and `max_parents` are of graphs that are learned, and `structure` is "
+                "given: leave them out, or take structure='search'."
+            )
+        self.edges_ = [list(edge) for edge in graph.directed_edges]
         budget = self.memory_budget
         params, trace, done = fit_params(rows, self._layout, prior, self.max_iter, self.tol, budget)
         self.history_ = {"objective": trace}
         self.n_iter_, self.converged_ = len(trace), done
         return params
+
+    def _learned_graph(self, rows: np.ndarray, knowledge: Knowledge, prior: Prior, rng: np.random.Generator) -> Graph:
+        names, columns = self._cell_names, self.columns_
+
+        def draws(graph: Graph, n: int, rng: np.random.Generator) -> np.ndarray:
+            layout = Layout.of(graph, names, columns)
+            params, _, _ = fit_params(rows, layout, prior, _STRUCTURE_ITER, self.tol, self.memory_budget)
+            return NetworkRows(layout, params, self.memory_budget).draws(rng, rows, n)
+
+        return learned_graph(self._learner, rows, names, columns, knowledge, draws, rng)
+
+    @property
+    def _learner(self) -> Learner:
+        return Learner(self.structure, self.score, self.pseudo_count, self.n_rounds, self.n_tabu, self.significance)
 
     def _evidence(self, rows, key):
         try:
@@ -217,7 +261,35 @@ class BayesianNetwork(Model):
 
         return estimated(self._questions, target, given, method, n_draws, self._key("condition", random_state))
 
+    def edge_confidence(self, X: Any, *, n_resamples: int = 100, random_state: int | None = None) -> EdgeConfidence:
+        """How often the edges come again when the graph is learned from rows of X drawn with replacement.
+
+        The network must have learned its graph. `.joined` and `.directed` are shares by edge, `.draw()` a picture with
+        the edges as wide as they are sure.
+        """
+        check_is_fitted(self)
+        if not isinstance(self.structure, str) or self.structure not in LEARNED:
+            raise ValueError("edge_confidence is of learned graphs, and this one was given: use structure='search'.")
+        if n_resamples < 2:
+            raise ValueError(f"`n_resamples` must be at least 2, got {n_resamples}.")
+        rows = np.asarray(InStandardUnits(self).read(X)[1], np.float64)
+        rng = generator(self._key("fit", random_state))
+        prior, knowledge = self._prior(rows), self._knowledge
+        graphs = []
+        for _ in range(n_resamples):
+            some = rows[rng.integers(0, len(rows), len(rows))]
+            graphs.append(self._learned_graph(some, knowledge, prior, rng))
+        return EdgeConfidence.of(self.graph_, graphs)
+
     # ---------------------------------------------------------------------- plumbing
+    def _prior(self, rows: np.ndarray) -> Prior:
+        means = np.nan_to_num(np.nanmean(rows, axis=0), nan=1.0)
+        return Prior(self.pseudo_count, self.prior == "bdeu", self.min_variance, np.maximum(means, 1e-6))
+
+    @property
+    def _knowledge(self) -> Knowledge:
+        return knowledge_of(self.required, self.forbidden, self.tiers, self.max_parents, self.cells_, self.schema_)
+
     @property
     def _cell_names(self) -> tuple[str, ...]:
         return cell_names(self.cells_, self.schema_)
@@ -239,8 +311,6 @@ class BayesianNetwork(Model):
 
     @property
     def _questions(self) -> Questions:
-        from sklearn.utils.validation import check_is_fitted
-
         check_is_fitted(self)
         return Questions(self)
 

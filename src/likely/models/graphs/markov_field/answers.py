@@ -119,7 +119,9 @@ def _chained(model: Any, rows: np.ndarray, key: jax.Array) -> ConditionalParts:
     """By chains of each row; the same noise serves every row, so that a row's answer is its own."""
     alone, field, states = Alone.of(model.columns_), model._potentials, model._states(rows)
     found = [watched(generator(key), field, row, model.n_chains, model.n_sweeps)[0] for row in states]
-    each = {name: np.stack([getattr(one, name) for one in found]) for name in ("mean", "stderr", "r_hat", "n_effective")}
+    each = {
+        name: np.stack([getattr(one, name) for one in found]) for name in ("mean", "stderr", "r_hat", "n_effective")
+    }
     moments = alone.moments(model.params_.alone, len(rows)) | _by_place(model, each["mean"])
     mean = alone.statistics(rows, moments)
     stderr = alone.flat(_by_place(model, each["stderr"]), len(rows), 0.0)

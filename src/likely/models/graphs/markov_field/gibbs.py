@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,11 +25,12 @@ def sweeps(
     """
     from likely.models.graphs.markov_field.gibbs_loop import sweep
 
+    loop: Any = sweep
     arrays = _arrays(field)
     x = np.ascontiguousarray(x, np.int64).copy()
     held = np.broadcast_to(np.zeros(1, bool) if held is None else held, x.shape)
     for _ in range(n_sweeps):
-        sweep(x, field.n_states, held, *arrays, beta, rng.random(x.shape))
+        loop(x, field.n_states, held, *arrays, beta, rng.random(x.shape))
     return x
 
 
@@ -38,7 +40,8 @@ def _arrays(field: Potentials) -> tuple[np.ndarray, ...]:
     if kept is None:
         scope_starts, scope_members = packed(field.scopes)
         touching: list[list[int]] = [[] for _ in field.names]
-        strides, table_starts, start = [], [], 0
+        strides: list[int] = []
+        table_starts, start = [], 0
         for number, (scope, logs) in enumerate(zip(field.scopes, field.logs, strict=True)):
             own = np.cumprod([1, *reversed(logs.shape[1:])])[::-1] if scope else np.zeros(0, int)
             strides += own.tolist()

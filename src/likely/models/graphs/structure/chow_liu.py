@@ -11,14 +11,17 @@ from __future__ import annotations
 import numpy as np
 
 from likely.columns import Columns
-from likely.models.graphs.graph.graph import Graph
+from likely.models.graphs.graph.graph import Graph, GraphError
+from likely.models.graphs.structure.knowledge import Knowledge
 
 _DISCRETE = ("binary", "categorical")
 
 
-def chow_liu(rows: np.ndarray, names: tuple[str, ...], columns: Columns) -> Graph:
+def chow_liu(rows: np.ndarray, names: tuple[str, ...], columns: Columns, knowledge: Knowledge | None = None) -> Graph:
     """The most likely tree, or forest where nothing joins the kinds; pairs with a hole in them are left out of sums."""
     weights = pairwise_information(rows, columns)
+    if knowledge is not None and not knowledge.says_nothing(columns):
+        return _branching(weights, names, knowledge)
     kinds = columns.kinds
     discrete = [i for i, kind in enumerate(kinds) if kind in _DISCRETE]
     reals = [i for i, kind in enumerate(kinds) if kind == "real"]
@@ -127,3 +130,25 @@ def _tree_of_reals(weights: np.ndarray, discrete: list[int], reals: list[int]) -
     joined[0, 1:] = joined[1:, 0] = [weights[real, host] for real, host in zip(reals, hosts, strict=True)]
     edges = _tree(joined, [-1, *reals])
     return [(hosts[reals.index(b)] if a == -1 else a, b) for a, b in edges]
+
+
+def _branching(weights: np.ndarray, names: tuple[str, ...], knowledge: Knowledge) -> Graph:
+    """The heaviest graph in which each cell has one parent at most, of edges that are allowed (Edmonds, 1967)."""
+    import networkx as nx
+
+    twice = np.flatnonzero(knowledge.required.sum(axis=0) > 1)
+    if len(twice):
+        raise GraphError(
+            f"a tree gives each column one parent, and {names[twice[0]]!r} has several required ones: use "
+            "structure='search'."
+        )
+    heavy = 1 + weights.sum()
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(len(names)))
+    for a, b in np.argwhere(knowledge.allowed).tolist():
+        if knowledge.required[a, b]:
+            graph.add_edge(a, b, weight=heavy)
+        elif not knowledge.required[:, b].any():
+            graph.add_edge(a, b, weight=float(weights[a, b]))
+    found = sorted(nx.maximum_branching(graph).edges) if graph.edges else []
+    return Graph([(names[a], names[b]) for a, b in found], nodes=names)
