@@ -337,3 +337,55 @@ def test_pyagrum_agrees_on_real_networks(data_folder, tmp_path):
             posterior = engine.posterior(column)
             for state, p in states.items():
                 assert p == pytest.approx(posterior[{column: state}], abs=1e-8)
+
+
+def grid_network(rng, n, **settings):
+    """A directed grid of binary columns, whose largest clique has about n of them."""
+    edges = [(f"x{i}_{j}", f"x{i}_{j + 1}") for i in range(n) for j in range(n - 1)]
+    edges += [(f"x{i}_{j}", f"x{i + 1}_{j}") for i in range(n - 1) for j in range(n)]
+    graph = Graph(edges)
+    tables = {v: rng.dirichlet(np.full(2, 2.0), (2,) * len(graph.parents(v))) for v in graph.nodes}
+    return likely.BayesianNetwork.from_tables(graph, tables, **settings), graph, tables
+
+
+def test_every_question_is_answered_where_exact_sums_do_not_fit(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    small, graph, tables = grid_network(rng, 4, memory_budget=100.0, random_state=global_random_seed)
+    exact = likely.BayesianNetwork.from_tables(graph, tables)
+    given = {"x3_3": "1"}
+    frame, wanted = small.query(["x0_0", "x1_1"], given), exact.query(["x0_0", "x1_1"], given)
+    assert frame.columns == ["x0_0", "x1_1", "probability", "stderr"]
+    assert (np.abs(frame["probability"] - wanted["probability"]) < 5 * frame["stderr"]).all()
+    rows = exact.sample(3, random_state=0).with_columns([pl.lit(None, pl.String).alias(v) for v in graph.nodes[::2]])
+    found, sums = small.condition(rows), exact.condition(rows)
+    assert (found.is_exact, sums.is_exact) == (False, True)
+    off = np.abs(np.asarray(found.parts.mean) - np.asarray(sums.parts.mean))
+    assert (off <= 5 * np.asarray(found.parts.stderr) + 1e-12).all()
+    shares = np.mean([one["x0_0"].to_numpy() == "1" for one in found.sample(400, random_state=1)], axis=0)
+    p = sums.probabilities("x0_0")[:, 1]
+    assert (np.abs(shares - p) < 5 * np.sqrt(p * (1 - p) / 400) + 5 * np.asarray(found.parts.stderr).max()).all()
+    with pytest.raises(TooLargeError):
+        small.set_params(inference="exact").query("x0_0")
+
+
+def test_a_clique_of_two_to_the_thirty_states_is_no_crash():
+    """A large grid: every answer is typed, and none takes the memory of the clique."""
+    net, _, _ = grid_network(np.random.default_rng(0), 22, random_state=0)
+    marginals = net.marginals({"x3_0": "1"})
+    assert marginals.kind == "estimate"
+    assert net.query("x5_5").columns[-1] == "probability"  # its own ancestors are few enough for exact sums
+    assert net.query("x21_21").columns[-1] == "stderr"
+    row = net.sample(1, random_state=0)
+    assert net.evidence(row).kind == "exact"
+    with pytest.raises(TooLargeError, match=r"largest table has 2\^[34]\d states"):
+        net.set_params(inference="exact").marginals()
+
+
+def test_gibbs_takes_the_right_axis_of_tables_with_as_many_states_as_chains(global_random_seed):
+    """Thirty-two states, which is how many chains there are: nothing in the shape of an array tells them apart."""
+    rng = np.random.default_rng(global_random_seed)
+    tables = {"a": rng.dirichlet(np.ones(32)), "b": rng.dirichlet(np.ones(32), 32), "c": rng.dirichlet(np.ones(2), 32)}
+    net = likely.BayesianNetwork.from_tables("a -> b -> c", tables)
+    found = net.estimate("c", {"a": "3"}, method="gibbs", n_draws=6400, random_state=global_random_seed)
+    wanted = net.marginals({"a": "3"})["c"]
+    assert all(abs(found.probabilities[s] - p) < 5 * found.stderr[s] for s, p in wanted.items())

@@ -35,6 +35,23 @@ potential ( B | A ) { data = ((0.1 0.2 0.7) % given yes
                               (0.3 0.3 0.4)); }
 """
 
+# Rows with the first parent fastest, as many programs write them.
+TURNED = """network t { }
+variable a { type discrete [ 2 ] { x, y }; }
+variable b { type discrete [ 3 ] { l, m, n }; }
+variable c { type discrete [ 2 ] { 0, 1 }; }
+probability ( a ) { table 0.5, 0.5; }
+probability ( b ) { table 0.25, 0.25, 0.5; }
+probability ( c | a, b ) {
+  (x, l) 0.1, 0.9;
+  (y, l) 0.2, 0.8;
+  (x, m) 0.3, 0.7;
+  (y, m) 0.4, 0.6;
+  (x, n) 0.5, 0.5;
+  (y, n) 0.6, 0.4;
+}
+"""
+
 WIDE_UAI = f"BAYES 40 {'2 ' * 40} 1 40 {' '.join(map(str, range(40)))} 2 .5 .5"
 
 
@@ -43,6 +60,20 @@ def bif(tmp_path):
     path = tmp_path / "hand.bif"
     path.write_text(BIF)
     return path
+
+
+def check_turned(path):
+    scope, table = read_described(path).tables[-1]
+    assert scope == ["a", "b", "c"]
+    assert table[..., 0].tolist() == [[0.1, 0.3, 0.5], [0.2, 0.4, 0.6]]
+
+
+def test_rows_of_a_table_come_in_any_order(tmp_path):
+    path = tmp_path / "turned.bif"
+    path.write_text(TURNED)
+    check_turned(path)
+    path.write_text(TURNED.replace("(y, m) 0.4, 0.6;", "").replace("(x, n)", "(y, m) 0.4 0.6;\n(x, n)"))
+    check_turned(path)  # row by row, since a comma is missing
 
 
 def test_bif_is_read(bif):

@@ -1,14 +1,21 @@
-"""Evidence of rows between bounds, where the tables of exact sums do not fit into memory."""
+"""Answers about rows where tables of exact sums do not fit into memory: limits of evidence, sampled conditionals."""
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 
+from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
+from likely.contract.mixing import Mixing
+from likely.models.graphs.bayesian_network.estimates import drawn_by_weight
 from likely.models.graphs.bayesian_network.rows import NetworkRows, Piece
 from likely.models.graphs.inference.bounds import mean_field, mini_buckets
 from likely.models.graphs.inference.factor import Factor
 from likely.models.graphs.inference.memory import TooLargeError
+from likely.runtime import generator
+
+_DRAWS = 4000  # behind the conditional of a row whose own sums do not fit either
 
 
 def bounded_evidence(answers: NetworkRows, rows: np.ndarray) -> Evidence:
@@ -50,3 +57,41 @@ def _limits(answers: NetworkRows, piece: Piece, r: int) -> tuple[float, float]:
     hidden = {str(v): int(product.n_states[v]) for v in sorted(keep) if str(v) not in given}
     constant = float(piece.constant[r])
     return mean_field(factors, hidden) + constant, mini_buckets(factors, hidden) + constant
+
+
+def sampled_condition(answers: NetworkRows, rows: np.ndarray, key: jax.Array) -> ConditionalParts:
+    """What follows for missing cells: exact for rows whose own sums fit into memory, else by likelihood weighting.
+
+    The same noise serves every row, so that a row's answer is its own.
+    """
+    n, holed = len(rows), np.isnan(rows).any(axis=1)
+    rows = np.asarray(rows, np.float64)
+    mean = np.empty((n, answers.layout.columns.n_statistics))
+    stderr, logs, kept = np.zeros_like(mean), np.zeros((n, _DRAWS)), {}
+    for r in range(n):
+        try:
+            mean[r] = answers.condition(rows[[r]], cut=True)[0][0]
+        except TooLargeError:
+            draws, logs[r] = drawn_by_weight(answers, rows[r], generator(key), _DRAWS, {})
+            weights = np.exp(logs[r] - logs[r].max())
+            weights /= weights.sum()
+            values = answers.statistics_of(draws)
+            mean[r] = weights @ values
+            stderr[r] = np.sqrt((weights**2) @ (values - mean[r]) ** 2)
+            kept[r] = weights
+    sampled = np.isin(np.arange(n), list(kept))
+    mixing = Mixing.of_weights(logs, sampled & holed)
+
+    def sample(k: jax.Array, m: int) -> np.ndarray:
+        rng, out = generator(k), np.repeat(rows[None], m, axis=0)
+        for r in np.flatnonzero(holed).tolist():
+            if r in kept:
+                # Drawn anew, for draws of different rows must be independent.
+                draws, own = drawn_by_weight(answers, rows[r], rng, max(_DRAWS, 4 * m), {})
+                share = np.exp(own - own.max())
+                out[:, r] = draws[rng.choice(len(draws), m, p=share / share.sum())]
+            else:
+                out[:, r] = answers.draws(rng, rows[[r]], m, cut=True)[:, 0]
+        return out
+
+    return ConditionalParts(mean, sample, f"likelihood weighting, {_DRAWS} draws", stderr, mixing)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from likely.models.graphs.bayesian_network.rows import draw_node, normalised
-from likely.models.graphs.inference.engine import impossible
+from likely.models.graphs.bayesian_network.rows import NetworkRows, draw_node, normalised
+from likely.models.graphs.inference.junction_tree import ImpossibleError
 from likely.runtime import generator
 
 if TYPE_CHECKING:
@@ -66,20 +66,32 @@ def weighted_draws(
     questions: Questions, found: Findings, rng: np.random.Generator, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """(n, d) rows drawn parents first with the findings held, and the log of each one's weight."""
-    layout, answers = questions.layout, questions.answers
+    return drawn_by_weight(questions.answers, found.row[0], rng, n, found.soft)
+
+
+def drawn_by_weight(
+    answers: NetworkRows, given: np.ndarray, rng: np.random.Generator, n: int, soft: Mapping[int, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same, of a row (d,) in standard units, NaN where it is open, and weights of states of discrete cells."""
+    layout = answers.layout
     out, logs = np.zeros((n, len(layout.names))), np.zeros(n)
     for place in layout.order:
         node, params = layout.nodes[place], answers.params.nodes[place]
-        row, value = answers._row(node, out), found.row[0, place]
+        row, value = answers._row(node, out), given[place]
         if np.isnan(value):
             out[:, place] = draw_node(rng, node, params, row, out)
             number = layout.number.get(place, -1)
-            if number in found.soft:
+            if number in soft:
                 with np.errstate(divide="ignore"):
-                    logs += np.log(found.soft[number])[out[:, place].astype(np.int64)]
+                    logs += np.log(soft[number])[out[:, place].astype(np.int64)]
             continue
         out[:, place] = value
         logs += _log_of(node, params, row, out)
+    if not np.isfinite(logs).any():
+        raise ImpossibleError(
+            f"none of {n} draws agrees with the findings, which are impossible or very improbable: exact sums would "
+            "tell, if `memory_budget` allowed them."
+        )
     return out, logs
 
 
@@ -102,15 +114,13 @@ def _log_of(node: Any, params: Any, row: np.ndarray, rows: np.ndarray) -> np.nda
 
 def weighted_frequencies(states: np.ndarray, logs: np.ndarray, n_states: int) -> tuple[np.ndarray, np.ndarray, float]:
     """Weighted shares of states, their standard errors (delta method), and how many draws the weights are worth."""
-    if not np.isfinite(logs).any():
-        raise impossible()
     weights = np.exp(logs - logs.max())
     total = weights.sum()
     p = np.bincount(states, weights, minlength=n_states) / total
     share = weights / total
     squares = np.bincount(states, share**2, minlength=n_states)
     # Var of a ratio of sums: Σ w² (1[x = s] - p)², of which the part at s has (1 - p)² and the rest p².
-    error = np.sqrt(squares * (1 - p) ** 2 + (share @ share - squares) * p**2)
+    error = np.sqrt(squares * (1 - p) ** 2 + np.maximum(share @ share - squares, 0.0) * p**2)
     return p, error, float(1 / (share @ share))
 
 
@@ -131,6 +141,15 @@ def weighted_marginals(questions: Questions, found: Findings) -> Marginals:
     return out
 
 
+def weighted_joint(questions: Questions, found: Findings, places: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """The joint table of some discrete columns by likelihood weighting, and its standard errors."""
+    draws, logs = weighted_draws(questions, found, np.random.default_rng(questions.model.seed_), N_DRAWS)
+    shape = tuple(int(questions.layout.n_states[place]) for place in places)
+    codes = np.ravel_multi_index([draws[:, place].astype(np.int64) for place in places], shape)
+    p, error, _ = weighted_frequencies(codes, logs, int(np.prod(shape)))
+    return p.reshape(shape), error.reshape(shape)
+
+
 def _gibbs(
     questions: Questions, found: Findings, rng: np.random.Generator, n_draws: int, number: int, n_states: int
 ) -> tuple[np.ndarray, np.ndarray, float, str]:
@@ -139,7 +158,11 @@ def _gibbs(
     product = questions.answers.engine.product
     with np.errstate(divide="ignore"):
         tables = [np.log(table) for table in product.tables]
-    touching = [[f for f, scope in enumerate(product.scopes) if v in scope] for v in range(len(product.names))]
+    # Of each node the factors that it is in, its own axis last, and the nodes of the others.
+    touching: list[list[tuple[np.ndarray, tuple[int, ...]]]] = [[] for _ in product.names]
+    for scope, table in zip(product.scopes, tables, strict=True):
+        for at, v in enumerate(scope):
+            touching[v].append((np.moveaxis(table, at, -1), tuple(u for u in scope if u != v)))
     start, _ = weighted_draws(questions, found, rng, _N_CHAINS)
     x = start[:, list(questions.layout.discrete)].astype(np.int64)
     hidden = np.flatnonzero(found.states < 0)
@@ -149,12 +172,8 @@ def _gibbs(
     for sweep in range(n_sweeps):
         for v in hidden:
             logs = np.zeros((_N_CHAINS, int(product.n_states[v])))
-            for f in touching[v]:
-                index = tuple(slice(None) if u == v else x[:, u] for u in product.scopes[f])
-                at = product.scopes[f].index(v)
-                own = tables[f][index]
-                # One slice among index arrays: NumPy puts it first if arrays stand on both sides of it, else in place.
-                logs += own.T if own.shape[0] != _N_CHAINS or (at == 0 and own.shape[1] == _N_CHAINS) else own
+            for own, others in touching[v]:
+                logs += own[tuple(x[:, u] for u in others)]
             if int(v) in found.soft:
                 with np.errstate(divide="ignore"):
                     logs += np.log(found.soft[int(v)])

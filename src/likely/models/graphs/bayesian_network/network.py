@@ -46,8 +46,8 @@ class BayesianNetwork(Model):
         "rain -> wet <- sprinkler"; columns that it does not name stand alone. Or a way to learn it: "tree", the most
         likely tree (Chow and Liu); "search", by changes of one edge at a time that raise a score; "constraint", by
         tests of independence (PC); "optimal", the best score of all graphs, up to 18 columns.
-    score : of "search" and "optimal": "bdeu", the marginal likelihood with `pseudo_count` rows of ignorance, "bic" or
-        "aic".
+    criterion : the score of "search" and "optimal": "bdeu", the marginal likelihood with `pseudo_count` rows of
+        ignorance, "bic" or "aic".
     required, forbidden : edges (parent, child), or text such as "a -> b", that a learned graph must and must not have.
     tiers : lists of columns, causes first: no edge leads back from a later to an earlier one.
     max_parents : of a column in a learned graph.
@@ -82,7 +82,7 @@ class BayesianNetwork(Model):
 
     structure: Unchecked = "tree"
     _: KW_ONLY
-    score: Literal["bdeu", "bic", "aic"] = "bdeu"
+    criterion: Literal["bdeu", "bic", "aic"] = "bdeu"
     required: Unchecked = ()
     forbidden: Unchecked = ()
     tiers: Unchecked = ()
@@ -184,7 +184,7 @@ class BayesianNetwork(Model):
 
     @property
     def _learner(self) -> Learner:
-        return Learner(self.structure, self.score, self.pseudo_count, self.n_rounds, self.n_tabu, self.significance)
+        return Learner(self.structure, self.criterion, self.pseudo_count, self.n_rounds, self.n_tabu, self.significance)
 
     def _evidence(self, rows, key):
         try:
@@ -201,7 +201,14 @@ class BayesianNetwork(Model):
 
     def _condition(self, rows, key):
         answers = self._answers
-        mean, counts = answers.condition(rows)
+        try:
+            mean, counts = answers.condition(rows)
+        except TooLargeError:
+            if self.inference == "exact":
+                raise
+            from likely.models.graphs.bayesian_network.bounded import sampled_condition
+
+            return sampled_condition(answers, rows, key)
         return ConditionalParts(mean, lambda k, n: answers.draws(generator(k), rows, n), counts=counts)
 
     # --------------------------------------------------------------------- questions
@@ -216,7 +223,10 @@ class BayesianNetwork(Model):
         return self._questions.marginals(given)
 
     def query(self, variables: Any, given: Mapping[str, Any] | None = None) -> Any:
-        """The joint distribution of some discrete columns given findings, as a data frame with a row for each state."""
+        """The joint distribution of some discrete columns given findings, as a data frame with a row for each state.
+
+        Where exact sums do not fit into memory, it is an estimate by likelihood weighting, with a column "stderr".
+        """
         return self._questions.query(variables, given)
 
     def most_probable(self, given: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], float]:

@@ -78,13 +78,22 @@ class Questions:
         import polars as pl
 
         names = names_of(variables)
-        table = self.joint(names, given)
+        errors = None
+        try:
+            table = self.joint(names, given)
+        except TooLargeError:
+            if self.model.inference == "exact" or self._n_states(names) > _MOST_ROWS:
+                raise
+            from likely.models.graphs.bayesian_network.estimates import weighted_joint
+
+            table, errors = weighted_joint(self, self.findings(given), [self.place(name) for name in names])
         grid = np.indices(table.shape).reshape(len(names), -1)
         data: dict[str, Any] = {}
         for name, codes in zip(names, grid, strict=True):
             states = self.states_of(self.place(name))
             data[name] = [states[int(code)] for code in codes]
-        return pl.DataFrame(data | {"probability": table.ravel()})
+        data["probability"] = table.ravel()
+        return pl.DataFrame(data if errors is None else data | {"stderr": errors.ravel()})
 
     def joint(self, names: list[str], given: Mapping[str, Any] | None = None) -> np.ndarray:
         """p(names | given), an axis for each."""
@@ -95,12 +104,15 @@ class Questions:
         both = next((name for name in names if given and name in given), None)
         if both is not None:
             raise ValueError(f"column {both!r} is asked for and given: leave it out of one of them.")
-        size = float(np.prod(self.answers.engine.product.n_states[list(nodes)].astype(float)))
+        size = self._n_states(names)
         if size > _MOST_ROWS:
             raise TooLargeError(
                 f"a joint table of {listed(names)} has {size:.3g} rows: ask for fewer columns at a time."
             )
         return self.answers.engine.joint(nodes, found.states, found.extra)
+
+    def _n_states(self, names: list[str]) -> float:
+        return float(np.prod([float(self.layout.n_states[self.place(name)]) for name in names]))
 
     def most_probable(self, given: Mapping[str, Any] | None) -> tuple[dict[str, Any], float]:
         found = self.findings(given)

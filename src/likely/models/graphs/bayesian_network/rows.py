@@ -151,8 +151,11 @@ class NetworkRows:
             yield Piece(index, own, states[index], answers, counts, scopes, table, constant)
 
     # ---------------------------------------------------------------- conditionals
-    def condition(self, rows: np.ndarray) -> tuple[np.ndarray, Counts | None]:
-        """(R, D) expected statistics of all cells given the observed ones, and what is known of counts."""
+    def condition(self, rows: np.ndarray, cut: bool = False) -> tuple[np.ndarray, Counts | None]:
+        """(R, D) expected statistics of all cells given the observed ones, and what is known of counts.
+
+        With `cut`, of one row, what it observed is entered before the tree is chosen, which makes tables smaller.
+        """
         layout = self.layout
         n, d = rows.shape
         size = int(layout.n_states.max(initial=1))
@@ -162,17 +165,18 @@ class NetworkRows:
         for start in range(0, n, _TOGETHER):
             block = slice(start, min(n, start + _TOGETHER))
             for piece in self.pieces(rows[block], needed=False):
-                self._fill(piece, moments[block], [own[block] for own in mixed])
+                self._fill(piece, moments[block], [own[block] for own in mixed], cut)
         return self._statistics(rows, moments), self._counts(moments, mixed)
 
-    def _fill(self, piece: Piece, moments: np.ndarray, mixed: list[np.ndarray]) -> None:
+    def _fill(self, piece: Piece, moments: np.ndarray, mixed: list[np.ndarray], cut: bool) -> None:
         """Moments of the cells of a piece's rows, and which rows of parameters their counts come from."""
         layout, index = self.layout, piece.index
         posteriors: list[np.ndarray] = [np.ones((len(index), 1)) for _ in (*piece.answers, *piece.counts)]
         if layout.discrete:
             targets = tuple(piece.scopes)
-            batch = self.engine.batch(piece.scopes, targets)
-            found = batch.infer(piece.states, piece.logs, marginals=True, targets=True, per_row=True)
+            batch = self.engine.batch(piece.scopes, targets, observed=piece.states[0] if cut else None)
+            states = None if cut else piece.states
+            found = batch.infer(states, piece.logs, marginals=True, targets=True, per_row=True)
             _check_possible(found.log_evidence)
             marginals, starts = found.marginals, batch.tree.marginal_starts
             for number, place in enumerate(layout.discrete):
@@ -215,6 +219,11 @@ class NetworkRows:
             out[:, block.start : block.stop] = block.flat(cells)
         return out
 
+    def statistics_of(self, rows: np.ndarray) -> np.ndarray:
+        """(R, D) the statistics of complete rows."""
+        size = max(2, int(self.layout.n_states.max(initial=1)))
+        return self._statistics(rows, np.zeros((*rows.shape, size)))
+
     def _counts(self, moments: np.ndarray, mixed: list[np.ndarray]) -> Counts | None:
         nodes = self.continuous.counts
         if not nodes:
@@ -225,8 +234,8 @@ class NetworkRows:
         return Counts(tuple(node.place for node in nodes), squares, pmf)
 
     # --------------------------------------------------------------------- draws
-    def draws(self, rng: np.random.Generator, rows: np.ndarray, n: int) -> np.ndarray:
-        """(n, R, d) joint draws of the missing cells of each row; observed cells stay."""
+    def draws(self, rng: np.random.Generator, rows: np.ndarray, n: int, cut: bool = False) -> np.ndarray:
+        """(n, R, d) joint draws of the missing cells of each row; observed cells stay. `cut` as in `condition`."""
         out = np.repeat(np.asarray(rows, np.float64)[None], n, axis=0)
         holed = np.flatnonzero(np.isnan(rows).any(axis=1))
         for start in range(0, len(holed), _TOGETHER):
@@ -234,14 +243,15 @@ class NetworkRows:
             for piece in self.pieces(rows[some], needed=False):
                 index = some[piece.index]
                 own = out[:, index]
-                self._draw(rng, piece, own)
+                self._draw(rng, piece, own, cut)
                 out[:, index] = np.where(np.isnan(rows[index])[None], own, rows[index][None])
         return out
 
-    def _draw(self, rng: np.random.Generator, piece: Piece, out: np.ndarray) -> None:
+    def _draw(self, rng: np.random.Generator, piece: Piece, out: np.ndarray, cut: bool) -> None:
         layout = self.layout
         if layout.discrete:
-            states = self.engine.batch(piece.scopes).draw(rng, len(out), piece.states, piece.logs)
+            batch = self.engine.batch(piece.scopes, observed=piece.states[0] if cut else None)
+            states = batch.draw(rng, len(out), None if cut else piece.states, piece.logs)
             out[:, :, list(layout.discrete)] = states
         for answer in piece.answers:
             scope = answer.group.scope

@@ -80,10 +80,12 @@ def _probability(tokens: Tokens, network: Described) -> None:
     scope = [*parents, child]
     tokens.expect("{")
     table = _Table(tokens, network, scope)
-    while tokens.next != "}":
-        table.read_row()
-    tokens.expect("}")
-    values = table.finished(begin)
+    values = table.regular()
+    if values is None:
+        while tokens.next != "}":
+            table.read_row()
+        tokens.expect("}")
+        values = table.finished(begin)
     network.tables.append((scope, values))
 
 
@@ -97,6 +99,38 @@ class _Table:
         self.rows: dict[int, list[float]] = {}
         self.whole: list[float] | None = None
         self.default: list[float] | None = None
+
+    def regular(self) -> np.ndarray | None:
+        """The table at once, where every row has the form (states) numbers; with commas, as nearly all files have it.
+
+        Anything else, wrong rows among it, is None, and is read row by row, which names the line of what is wrong.
+        """
+        tokens, p, k = self.tokens, len(self.codes), self.shape[-1]
+        width, n_rows = 2 * p + 2 * k + 1, self.size // k
+        block = tokens.all[tokens.at : tokens.at + n_rows * width + 1]
+        if p == 0 or len(block) != n_rows * width + 1 or block.pop() != "}":
+            return None
+        marks = {0: "(", 2 * p: ")", width - 1: ";"}
+        marks |= dict.fromkeys([*range(2, 2 * p, 2), *range(2 * p + 2, width - 1, 2)], ",")
+        if any(block[at::width].count(mark) != n_rows for at, mark in marks.items()):
+            return None
+        try:
+            number = np.zeros(n_rows, np.int64)
+            for i, codes in enumerate(self.codes):
+                own = np.array([codes[_bare(state)] for state in block[2 * i + 1 :: width]], np.int64)
+                number = number * self.shape[i] + own
+            columns = [list(map(float, block[at::width])) for at in range(2 * p + 1, width, 2)]
+        except (KeyError, ValueError):
+            return None
+        values = np.array(columns).T
+        if len(set(number.tolist())) != n_rows or not (values >= 0).all():
+            return None
+        if not (np.abs(values.sum(axis=1) - 1) <= ROUNDING).all():
+            return None
+        out = np.empty((n_rows, k))
+        out[number] = values
+        tokens.at += n_rows * width + 1
+        return out.reshape(self.shape)
 
     def read_row(self) -> None:
         """One row: (states) numbers; or table numbers; or default numbers; or a property."""

@@ -37,18 +37,11 @@ def propagate(
     (R,) log-probabilities, -inf where findings contradict each other; (R,) the smallest largest entry of a message,
     which says whether numbers became so small that digits were lost.
     """
-    starts, members, parents, n_states, offsets, sep_starts, sep_members, _own, _up_starts, _up, var_homes = tree
-    n_rows, m = len(findings), len(parents)
+    starts, members, _, n_states, offsets, sep_starts, sep_members, _, _, _, var_homes = tree
+    n_rows = len(findings)
     logs, lowest = np.zeros(n_rows), np.ones(n_rows)
-    work, sep_offsets = np.empty(len(base)), np.zeros(m + 1, np.int64)
-    for c in range(m):
-        n = 1
-        for j in range(sep_starts[c], sep_starts[c + 1]):
-            n *= n_states[sep_members[j]]
-        sep_offsets[c + 1] = sep_offsets[c] + n
-    seps, news, scale = np.empty(sep_offsets[m]), np.empty(sep_offsets[m]), np.empty(m)
-    step, sep_step = np.empty(len(members), np.int64), np.empty(len(sep_members), np.int64)
-    size, sep_size = np.empty(m, np.int64), np.empty(m, np.int64)
+    work, seps, sep_offsets, scale, step, sep_step, size, sep_size = _scratch(tree, base)
+    news = np.empty(len(seps))
     for r in range(n_rows):
         e = findings[r]
         _layout(e, n_states, starts, members, step, size)
@@ -77,6 +70,21 @@ def propagate(
                 combine(PLUS, k, room[0], marginals[r], at, room[1], work, offsets[c], room[2], 1.0)
         add_targets(tree, e, step, work, targets, sums[r if len(sums) > 1 else 0], weights[r], room)
     return logs, lowest
+
+
+@njit(cache=True, nogil=True)
+def _scratch(tree, base):
+    """Room for a row: tables of cliques and messages, where the messages start, their scales, strides and sizes."""
+    members, parents, n_states, sep_starts, sep_members = tree[1], tree[2], tree[3], tree[5], tree[6]
+    m, sep_offsets = len(parents), np.zeros(len(parents) + 1, np.int64)
+    for c in range(m):
+        n = 1
+        for j in range(sep_starts[c], sep_starts[c + 1]):
+            n *= n_states[sep_members[j]]
+        sep_offsets[c + 1] = sep_offsets[c] + n
+    step, sep_step = np.empty(len(members), np.int64), np.empty(len(sep_members), np.int64)
+    size, sep_size = np.empty(m, np.int64), np.empty(m, np.int64)
+    return np.empty(len(base)), np.empty(sep_offsets[m]), sep_offsets, np.empty(m), step, sep_step, size, sep_size
 
 
 @njit(cache=True, nogil=True)
@@ -218,15 +226,7 @@ def draw(tree, base, findings, row_scopes, row_tables, uniforms, largest, states
     starts, members, parents, n_states, offsets, sep_starts, sep_members, own, _, _, _ = tree
     n_rows, m = len(findings), len(parents)
     logs, lowest = np.zeros(n_rows), np.ones(n_rows)
-    work, sep_offsets = np.empty(len(base)), np.zeros(m + 1, np.int64)
-    for c in range(m):
-        n = 1
-        for j in range(sep_starts[c], sep_starts[c + 1]):
-            n *= n_states[sep_members[j]]
-        sep_offsets[c + 1] = sep_offsets[c] + n
-    seps, scale = np.empty(sep_offsets[m]), np.empty(m)
-    step, sep_step = np.empty(len(members), np.int64), np.empty(len(sep_members), np.int64)
-    size, sep_size = np.empty(m, np.int64), np.empty(m, np.int64)
+    work, seps, sep_offsets, scale, step, sep_step, size, sep_size = _scratch(tree, base)
     for r in range(n_rows):
         e = findings[r]
         _layout(e, n_states, starts, members, step, size)

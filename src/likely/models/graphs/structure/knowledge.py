@@ -118,8 +118,7 @@ def _edges(setting: str, given: Any, own: dict[str, list[int]]) -> list[tuple[st
         why = f" ({error})" if isinstance(error, GraphError) else ""
         raise ValueError(f"`{setting}` must be edges such as [('a', 'b')] or 'a -> b', got {given!r}{why}.") from None
     if read.undirected:
-        a, b = read.undirected[0]
-        raise ValueError(f"`{setting}` must be directed edges such as 'a -> b', got {a!r} — {b!r} without a direction.")
+        raise ValueError(f"`{setting}` must be directed edges such as 'a -> b', got {given!r}.")
     if isinstance(given, str) and not read.directed and given.strip():
         raise ValueError(f"`{setting}` must be edges such as [('a', 'b')] or 'a -> b', got {given!r}.")
     for name in [*read.nodes, *(name for edge in read.directed for name in edge)]:

@@ -41,7 +41,7 @@ class LocalScores:
 
     def __init__(self, rows: np.ndarray, columns: Columns, score: Score, ess: float = 1.0, weight: float = 1.0):
         if score == "bdeu" and not ess > 0:
-            raise ValueError("score 'bdeu' needs a `pseudo_count` above 0; use 'bic' or 'aic' without one.")
+            raise ValueError("criterion 'bdeu' needs a `pseudo_count` above 0; use 'bic' or 'aic' without one.")
         self.columns, self.score, self.ess, self.weight = columns, score, float(ess), float(weight)
         self.rows = np.asarray(rows, np.float64)
         self.n_rows, self.d = self.rows.shape
