@@ -23,10 +23,10 @@ SMALL: dict[str, dict] = {
     "DBM": {"layers": (5, 3), "pretraining": False, "n_epochs": 3, "learning_rate": 0.2, "n_chains": 20},
     "EnergyModel": {"hidden": (16,), "n_epochs": 5, "n_temperatures": 60, "n_ais_chains": 32, "n_sweeps": 20},
     "GAN": {"n_components": 2, "hidden": (8,), "n_epochs": 3},
-    "VAE": {"n_components": 2, "hidden": (8,), "n_epochs": 3, "n_importance": 2000},
+    "VAE": {"n_components": 2, "hidden": (8,), "n_epochs": 3, "n_importance": 500},
     "DiscreteVAE": {"n_components": 2, "hidden": (8,), "n_epochs": 3, "learning_rate": 0.01, "n_importance": 64},
-    "DeepLatentGaussian": {"layers": (2, 1), "hidden": (8,), "n_epochs": 3, "n_importance": 2000},
-    "SemiSupervisedVAE": {"n_components": 2, "hidden": (8,), "n_epochs": 3, "n_importance": 2000},
+    "DeepLatentGaussian": {"layers": (2, 1), "hidden": (8,), "n_epochs": 3, "n_importance": 500},
+    "SemiSupervisedVAE": {"n_components": 2, "hidden": (8,), "n_epochs": 3, "n_importance": 500},
 }
 
 # Every model of p(x), those that learn from labels besides included; `test_predictors` has those of p(y | x).
