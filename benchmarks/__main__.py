@@ -55,6 +55,7 @@ NAMES = (
     "ntm_copy",
     "skipgram",
     "graphs",
+    "graph_learning",
 )
 
 

@@ -33,7 +33,7 @@ def run(*, small: bool, seed: int) -> Outcome:
         paths = {name: _unpacked(name, Path(folder)) for name in NAMES}
         networks = {name: likely.read_network(path) for name, path in paths.items()}
         findings = {name: _findings(net, seed, n_findings) for name, net in networks.items()}
-        rows = _holed(networks["alarm"], n_rows, seed)
+        rows = _holed(networks["alarm"].sample(n_rows, random_state=seed), seed)
         rows.write_csv(Path(folder) / "rows.csv")
         peer = peers.run(
             "peer_pyagrum", networks={name: str(path) for name, path in paths.items()}, findings=findings,
@@ -52,7 +52,49 @@ def run(*, small: bool, seed: int) -> Outcome:
             Line("loading pigs, beside pyAgrum", _ms(load), _ms(theirs), theirs / load, "", "≥ 1×", load <= theirs)
         )
         figures["load"] = {"ours": load, "pyagrum": peer["load"]}
+    figures["growth"] = growth(small, seed)
     return Outcome(lines, figures, peer["versions"])
+
+
+# ------------------------------------------------------------------------- how cost grows
+MIDDLE = {"nodes": 100, "width": 6, "states": 2, "rows": 1_000}
+LADDERS = {
+    "nodes": (25, 50, 100, 200, 400, 800),
+    "width": (2, 4, 6, 8, 10, 12, 14, 16),
+    "states": (2, 3, 4, 5, 6),
+    "rows": (100, 1_000, 10_000, 100_000),
+}
+
+
+def growth(small: bool, seed: int) -> dict[str, Any]:
+    """CPU seconds of all marginals against nodes, treewidth and states, and of rows with holes against their number."""
+    out: dict[str, Any] = {"middle": MIDDLE}
+    for axis, ladder in LADDERS.items():
+        sizes = ladder[:2] if small else ladder
+        seconds = []
+        for size in sizes:
+            width = {"states": 5, "rows": 3}.get(axis, MIDDLE["width"])
+            about = MIDDLE | {"width": width} | {axis: size}
+            net = banded(about["nodes"], about["width"], about["states"], seed)
+            if axis == "rows":
+                rows = _holed(net.sample(size, random_state=seed), seed)
+                seconds.append(_best(lambda net=net, rows=rows: _afresh(net).condition(rows).parts.mean, 1))
+            else:
+                seconds.append(_best(lambda net=net: _afresh(net).marginals(), 3))
+        out[axis] = {"sizes": list(sizes), "seconds": seconds}
+    return out
+
+
+def banded(n: int, width: int, n_states: int, seed: int) -> Any:
+    """A network in which each column has two parents among the `width` before it, one of them the first of these."""
+    rng, edges = np.random.default_rng(seed), []
+    for child in range(1, n):
+        first = max(0, child - width)
+        edges += sorted({(f"x{p}", f"x{child}") for p in (first, int(rng.integers(first, child)))})
+    graph = likely.Graph(edges, nodes=[f"x{i}" for i in range(n)])
+    shape = lambda name: (n_states,) * len(graph.parents(name))  # noqa: E731
+    tables = {name: rng.dirichlet(np.ones(n_states), shape(name)) for name in graph.nodes}
+    return likely.BayesianNetwork.from_tables(graph, tables)
 
 
 def _marginals(name: str, net: Any, findings: list[dict], peer: dict, n_rounds: int) -> tuple[Line, dict[str, Any]]:
@@ -123,9 +165,9 @@ def _findings(net: Any, seed: int, n: int) -> list[dict[str, str]]:
     return [{str(c): row[str(c)] for c in rng.choice(list(row), 5, replace=False)} for row in rows]
 
 
-def _holed(net: Any, n: int, seed: int) -> pl.DataFrame:
-    rng, rows = np.random.default_rng(seed), net.sample(n, random_state=seed)
-    erased = {c: pl.Series(rng.random(n) < 0.3) for c in rows.columns}
+def _holed(rows: pl.DataFrame, seed: int) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    erased = {c: pl.Series(rng.random(len(rows)) < 0.3) for c in rows.columns}
     return rows.select([pl.when(erased[c]).then(None).otherwise(pl.col(c)).alias(c) for c in rows.columns])
 
 

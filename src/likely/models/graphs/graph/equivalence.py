@@ -6,10 +6,13 @@ are not joined (Verma and Pearl, 1990). Directions that all members share follow
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from likely.models.graphs.graph.graph import Graph
+
+Node = TypeVar("Node", bound=Hashable)
 
 
 def equivalence_class(graph: Graph) -> Graph:
@@ -25,7 +28,7 @@ def equivalence_class(graph: Graph) -> Graph:
     return _partly(graph, close_by_meek(beside, arrows))
 
 
-def close_by_meek(beside: dict[str, set[str]], arrows: set[tuple[str, str]]) -> set[tuple[str, str]]:
+def close_by_meek(beside: dict[Node, set[Node]], arrows: set[tuple[Node, Node]]) -> set[tuple[Node, Node]]:
     """All directions that follow from some, by Meek's first three rules; the fourth needs knowledge from outside.
 
     Parameters
@@ -34,13 +37,13 @@ def close_by_meek(beside: dict[str, set[str]], arrows: set[tuple[str, str]]) -> 
     arrows : the pairs (parent, child) that are known.
     """
     arrows = set(arrows)
-    parents: dict[str, set[str]] = {name: {a for a, b in arrows if b == name} for name in beside}
+    parents: dict[Node, set[Node]] = {name: {a for a, b in arrows if b == name} for name in beside}
     waiting = list(arrows)
 
-    def open_line(a: str, b: str) -> bool:
+    def open_line(a: Node, b: Node) -> bool:
         return b in beside[a] and (a, b) not in arrows and (b, a) not in arrows
 
-    def direct(a: str, b: str) -> None:
+    def direct(a: Node, b: Node) -> None:
         arrows.add((a, b))
         parents[b].add(a)
         waiting.append((a, b))

@@ -184,10 +184,11 @@ def _extended(near: np.ndarray, arrows: set, knowledge: Knowledge, strength: np.
     possible, and so on. Of too many parents those with the weakest tests go.
     """
     d = len(near)
-    beside = {str(v): {str(u) for u in np.flatnonzero(near[v])} for v in range(d)}
+    # Numbers, not names: the order of a set of names changes from one run of Python to the next.
+    beside = {v: set(np.flatnonzero(near[v]).tolist()) for v in range(d)}
     edges = knowledge.required.copy()
     lines = {(a, b) for a, b in np.argwhere(near).tolist() if a < b}
-    known = {(str(a), str(b)) for a, b in arrows}
+    known = set(arrows)
 
     def put(a: int, b: int) -> None:
         if not edges[a, b]:
@@ -199,13 +200,13 @@ def _extended(near: np.ndarray, arrows: set, knowledge: Knowledge, strength: np.
 
     while lines:
         known = close_by_meek(beside, known)
-        ready = [(int(a), int(b)) for a, b in known if (min(int(a), int(b)), max(int(a), int(b))) in lines]
+        ready = [(a, b) for a, b in known if (min(a, b), max(a, b)) in lines]
         # Strong edges first, so that the weak ones are left out where there is no room for both.
         if ready:
             a, b = max(ready, key=lambda edge: (strength[edge], -edge[0], -edge[1]))
         else:
             a, b = _free_choice(lines, near, edges, strength)
-            known.add((str(a), str(b)))
+            known.add((a, b))
         lines.discard((min(a, b), max(a, b)))
         put(a, b)
     return edges
