@@ -389,3 +389,12 @@ def test_gibbs_takes_the_right_axis_of_tables_with_as_many_states_as_chains(glob
     found = net.estimate("c", {"a": "3"}, method="gibbs", n_draws=6400, random_state=global_random_seed)
     wanted = net.marginals({"a": "3"})["c"]
     assert all(abs(found.probabilities[s] - p) < 5 * found.stderr[s] for s, p in wanted.items())
+
+
+def test_yes_and_no_stand_for_true_and_false():
+    """A CSV's yes and no are read as true and false, and asked for as they were written."""
+    net = likely.BayesianNetwork("a -> b").fit(
+        pl.DataFrame({"a": [True, False] * 5, "b": [True, False, False] * 3 + [True]})
+    )
+    assert net.marginals({"a": "yes"}) == net.marginals({"a": True})
+    assert net.marginals({"a": {"no": 1.0}})["b"] == pytest.approx(net.marginals({"a": False})["b"])

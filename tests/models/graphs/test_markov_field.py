@@ -232,6 +232,18 @@ def test_files_and_factors(tmp_path):
         likely.MarkovField.from_factors([(["a", "b"], np.ones((2, 2))), (["a"], np.ones(3))])
     with pytest.raises(GraphError, match="Did you mean 'a'"):
         field.marginals({"aa": 0})
+    table = field.query(["b", "a"])["probability"].to_numpy().reshape(2, 2).T
+    np.testing.assert_allclose(table, np.array([[0.5, 1.0], [3.0, 4.0]]) / 8.5, atol=1e-12)
+    alike = likely.MarkovField.from_factors([(["a", "b"], np.eye(2))])
+    for method in ("auto", "loopy", "gibbs"):
+        with pytest.raises(likely.ImpossibleError, match="probability zero"):
+            alike.marginals({"a": 0, "b": 1}, method=method)
+    with pytest.raises(ValueError, match="0 everywhere"):
+        likely.MarkovField.from_factors([(["a"], [0.0, 0.0])])
+    with pytest.raises(ValueError, match=r"two whole numbers.*got 3"):
+        likely.MarkovField.ising(3)
+    with pytest.raises(ValueError, match="`n_states` must be at least 2"):
+        likely.MarkovField.potts((2, 2), 1)
 
 
 def test_structures_that_make_no_sense_are_refused():

@@ -10,7 +10,7 @@ import numpy as np
 
 from likely.contract.model import InStandardUnits
 from likely.models.graphs.bayesian_network.building import names_of
-from likely.models.graphs.bayesian_network.table_cells import states_of
+from likely.models.graphs.bayesian_network.table_cells import code_of, states_of
 from likely.models.graphs.graph.reading import unknown_node
 from likely.models.graphs.inference.engine import Extra, impossible
 from likely.models.graphs.inference.memory import TooLargeError
@@ -211,7 +211,7 @@ class Questions:
             column = schema.columns[schema.names.index(name)]
             if column.kind in CODED:
                 states = column.categories if column.categories is not None else (0, 1)
-                code = next((i for i, state in enumerate(states) if state == value or str(state) == str(value)), None)
+                code = code_of(states, value)
                 if code is None:
                     raise ValueError(
                         f"column {name!r} has no value {value!r}.{did_you_mean(str(value), list(map(str, states)))} "
@@ -247,7 +247,7 @@ class Questions:
         states = self.states_of(self.place(name))
         out = np.zeros(len(states))
         for value, weight in weights.items():
-            code = next((i for i, state in enumerate(states) if str(state) == str(value)), None)
+            code = code_of(states, value)
             if code is None:
                 raise ValueError(f"column {name!r} has no value {value!r}. Values: {listed(list(map(str, states)))}.")
             if not np.isfinite(weight) or weight < 0:

@@ -7,6 +7,7 @@ family, and the discrete cells of a column are parents of its others.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from likely.models.graphs.graph.graph import Graph
 from likely.schema import Schema
 
 _DISCRETE = ("binary", "categorical")
+_TRUTH = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
 
 def cell_names(cells: Cells, schema: Schema) -> tuple[str, ...]:
@@ -69,6 +71,17 @@ def states_of(cells: Cells, schema: Schema, cell: int) -> list[Any]:
         found = [_range(a * codec.step, b * codec.step) for a, b in zip(first, last, strict=True)]
         return [*found, *(f"none {i}" for i in range(n - len(found)))]
     return list(range(n))
+
+
+def code_of(states: Sequence[Any], value: Any) -> int | None:
+    """The code of a value among the states of a column, also as text; yes and no stand for true and false."""
+    for i, state in enumerate(states):
+        if state == value or str(state) == str(value):
+            return i
+    word = str(value).strip().lower()
+    if all(isinstance(state, bool | np.bool_) for state in states) and word in _TRUTH:
+        return list(states).index(_TRUTH[word]) if _TRUTH[word] in states else None
+    return None
 
 
 def _range(low: float, high: float) -> Any:

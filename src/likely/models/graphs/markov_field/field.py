@@ -25,7 +25,7 @@ from likely.models.graphs.inference.factor import Factor
 from likely.models.graphs.inference.memory import TooLargeError
 from likely.models.graphs.markov_field import answers, learning
 from likely.models.graphs.markov_field.alone import Alone
-from likely.models.graphs.markov_field.marginals import field_marginals
+from likely.models.graphs.markov_field.marginals import field_marginals, field_query
 from likely.models.graphs.markov_field.partition import LogPartition, log_partition
 from likely.models.graphs.markov_field.potentials import Potentials
 from likely.models.graphs.structure.chow_liu import chow_liu
@@ -118,6 +118,9 @@ class MarkovField(Model):
                     raise ValueError(f"node {name!r} has {sizes[name]} states in one factor and {n} in another.")
         if not sizes:
             raise ValueError("a field needs at least one factor over a node.")
+        empty = next((factor for factor in own if not np.isfinite(factor.logs).any()), None)
+        if empty is not None:
+            raise ValueError(f"the factor over {', '.join(empty.names)} is 0 everywhere: no state is possible.")
         columns = []
         for name, n in sizes.items():
             given = tuple((states or {}).get(name, range(n)))
@@ -135,10 +138,18 @@ class MarkovField(Model):
     @classmethod
     def potts(cls, shape: tuple[int, int], n_states: int, coupling: float = 0.8, **settings: Any) -> MarkovField:
         """A grid of nodes with several states: log φ = coupling where neighbours are alike."""
+        if n_states < 2:
+            raise ValueError(f"`n_states` must be at least 2, got {n_states}.")
         return cls._grid(shape, coupling * np.eye(n_states), np.zeros(n_states), settings)
 
     @classmethod
     def _grid(cls, shape: tuple[int, int], pair: np.ndarray, node: np.ndarray, settings: dict[str, Any]) -> MarkovField:
+        if not (
+            isinstance(shape, tuple | list) and len(shape) == 2 and all(isinstance(n, int) and n > 0 for n in shape)
+        ):
+            raise ValueError(
+                f"`shape` of a grid must be two whole numbers of at least 1, such as (4, 4), got {shape!r}."
+            )
         name = lambda i, j: f"x{i}_{j}"  # noqa: E731
         places = [(i, j) for i in range(shape[0]) for j in range(shape[1])]
         factors = [Factor((name(i, j),), node) for i, j in places]
@@ -263,6 +274,10 @@ class MarkovField(Model):
         "auto" is exact where the memory allows, else Gibbs chains. Loopy propagation says whether its messages settled.
         """
         return field_marginals(self, given, method)
+
+    def query(self, variables: Any, given: Mapping[str, Any] | None = None) -> Any:
+        """The joint distribution of some discrete columns given findings, as a data frame, by exact sums."""
+        return field_query(self, variables, given)
 
     # ---------------------------------------------------------------------- plumbing
     @property

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from likely.contract.mixing import MAX_R_HAT
+from likely.models.graphs.bayesian_network.building import names_of
 from likely.models.graphs.bayesian_network.questions import Marginals
+from likely.models.graphs.bayesian_network.table_cells import code_of
 from likely.models.graphs.graph.reading import unknown_node
+from likely.models.graphs.inference.engine import impossible
 from likely.models.graphs.inference.memory import TooLargeError
 from likely.models.graphs.markov_field.gibbs import watched
 from likely.models.graphs.markov_field.loopy import loopy
@@ -24,16 +27,8 @@ def field_marginals(model: Any, given: Mapping[str, Any] | None, method: str) ->
     if method not in METHODS:
         raise ValueError(f"`method` must be one of {', '.join(METHODS)}, got {method!r}.")
     field = model._potentials
-    findings = np.full(len(field.names), -1)
-    for name, value in (given or {}).items():
-        number, states = _node(model, name)
-        code = next((i for i, state in enumerate(states) if state == value or str(state) == str(value)), None)
-        if code is None:
-            raise ValueError(
-                f"column {name!r} has no value {value!r}.{did_you_mean(str(value), list(map(str, states)))} Values: "
-                f"{listed(list(map(str, states)))}."
-            )
-        findings[number] = code
+    findings = _findings(model, given)
+    _check_factors(field, findings)
     if method in ("auto", "exact"):
         try:
             flat, log_evidence = model._engine.marginals(findings)
@@ -44,6 +39,42 @@ def field_marginals(model: Any, given: Mapping[str, Any] | None, method: str) ->
             if method == "exact" or model.inference == "exact":
                 raise
     return _loopy(model, findings) if method == "loopy" else _gibbs(model, findings)
+
+
+def field_query(model: Any, variables: Any, given: Mapping[str, Any] | None) -> Any:
+    """The joint distribution of some discrete columns as a data frame; by exact sums."""
+    import polars as pl
+
+    names = names_of(variables)
+    if not names or len(set(names)) != len(names) or set(names) & set(given or {}):
+        raise ValueError(f"query needs one or several different columns that are not given, got {names}.")
+    nodes = [_node(model, name) for name in names]
+    table = model._engine.joint(tuple(number for number, _ in nodes), _findings(model, given))
+    grid = np.indices(table.shape).reshape(len(names), -1)
+    data = {name: [own[1][int(c)] for c in codes] for name, own, codes in zip(names, nodes, grid, strict=True)}
+    return pl.DataFrame(data | {"probability": table.ravel()})
+
+
+def _findings(model: Any, given: Mapping[str, Any] | None) -> np.ndarray:
+    """(n,) states, -1 where nothing is given."""
+    out = np.full(len(model._potentials.names), -1)
+    for name, value in (given or {}).items():
+        number, states = _node(model, name)
+        code = code_of(states, value)
+        if code is None:
+            raise ValueError(
+                f"column {name!r} has no value {value!r}.{did_you_mean(str(value), list(map(str, states)))} Values: "
+                f"{listed(list(map(str, states)))}."
+            )
+        out[number] = code
+    return out
+
+
+def _check_factors(field: Any, findings: np.ndarray) -> None:
+    """Refuse findings that a factor rules out by itself, for neither messages nor chains would tell."""
+    given = {v: int(s) for v, s in enumerate(findings) if s >= 0}
+    if any(not np.isfinite(factor.logs).any() for factor in field.factors(given)):
+        raise impossible()
 
 
 def _node(model: Any, name: str) -> tuple[int, list[Any]]:
