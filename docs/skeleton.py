@@ -21,9 +21,9 @@ from jaxtyping import Array, Bool, Float, Key
 from likely.columns import Columns
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
-from likely.contract.trained import between
 from likely.contract.model import FitRun, Model
 from likely.contract.settings import Count, Decay
+from likely.contract.trained import between
 from likely.runtime import by_blocks, float_dtype, sum_blocks
 
 
