@@ -3,6 +3,7 @@
 import os
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -45,7 +46,12 @@ def test_a_missing_conditional_covariance_lowers_the_objective(monkeypatch):
 
 def test_counting_rows_that_lack_a_column_is_caught(monkeypatch):
     original = mixture_em._sums
-    monkeypatch.setattr(mixture_em, "_sums", lambda *args: original(*args)._replace(seen=None))
+
+    def all_rows(*args):
+        sums = original(*args)
+        return sums._replace(seen=jnp.broadcast_to(sums.counts[:, None], sums.seen.shape))
+
+    monkeypatch.setattr(mixture_em, "_sums", all_rows)
     with pytest.raises(AssertionError):
         checks.test_em_never_lowers_its_objective.hypothesis.inner_test(0, "diagonal", 0.4, 0.0)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import warnings
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from likely.cli import (
     anomalies,
@@ -47,6 +50,46 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:  # of a command that has nothing of its own to say on it
             typer.echo("likely: interrupted.", err=True)
             raise typer.Exit(INTERRUPTED) from None
+
+
+class Computing(TyperCommand):
+    """A command that needs models."""
+
+    def invoke(self, ctx: Any) -> Any:
+        start_light()
+        return super().invoke(ctx)
+
+
+class _Deferred(ModuleType):
+    """Stands for a module until something of it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        module = importlib.import_module(self.__name__)
+        vars(self).update(vars(module))
+        return getattr(module, name)
+
+
+def import_when_used(name: str) -> None:
+    """Import a module when something of it is used, not when it is named."""
+    if name not in sys.modules:
+        sys.modules[name] = _Deferred(name)
+        sys.modules[name].__spec__ = ModuleSpec(name, None)
+
+
+def start_light() -> None:
+    """Keep scikit-learn from importing, at its start, what takes longer than itself and what no command asks of it.
+
+    It names all of `scipy.stats`, and looks whether pandas is there; tables of commands are those of polars.
+    """
+    import_when_used("scipy.stats")
+    if "pandas" not in sys.modules and "sklearn" not in sys.modules:
+        sys.modules["pandas"] = None  # type: ignore[assignment]
+        try:
+            import sklearn.utils.fixes  # noqa: F401
+        finally:
+            del sys.modules["pandas"]
 
 
 def fail(error: Exception) -> int:
@@ -123,4 +166,5 @@ for name, command, summary in (
     ("models", listing.models, "List the models."),
     ("datasets", listing.datasets, "List the data sets."),
 ):
-    app.command(name, short_help=summary)(command)
+    is_light = name in ("schema", "models", "datasets")
+    app.command(name, cls=TyperCommand if is_light else Computing, short_help=summary)(command)

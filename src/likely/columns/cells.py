@@ -158,8 +158,7 @@ class Cells:
         return self._from_statistics(mean, self.columns.expected_rows, of)
 
     def _from_statistics(self, mean: Any, rows: Any, of: Any) -> np.ndarray:
-
-        cells = np.asarray(rows(on_device(mean)), np.float64)
+        cells = np.asarray(rows(np.asarray(mean)), np.float64)
         if self.is_plain:
             return self.scaling.invert(cells)
         out = np.empty((len(cells), len(self.codecs)))

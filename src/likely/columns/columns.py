@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
 from likely.columns.exponential import FAMILIES, Family
@@ -151,8 +152,8 @@ class Columns:
 
     def statistics(self, x: Float[Array, "*n d"], observed: Bool[Array, "*n d"] | None = None) -> Float[Array, "*n D"]:
         """T(x), zero where unobserved."""
-        x = _zero_unobserved(x, observed)
-        full = self._join(lambda b: b.family.statistics(b.columns_of(x), b.n_statistics))
+        parts = self._by_block(_zero_unobserved(x, observed))
+        full = self._join(lambda b: b.family.statistics(parts[b], b.n_statistics))
         return full if observed is None else jnp.where(self.spread(observed), full, 0)
 
     def spread(self, per_column: Array) -> Array:
@@ -172,9 +173,13 @@ class Columns:
 
     def log_base(self, x: Float[Array, "*n d"], observed: Bool[Array, "*n d"] | None = None) -> Float[Array, "*n"]:
         """Log h(x), summed over the observed columns."""
-        x = _zero_unobserved(x, observed)
-        terms = self._scatter(lambda b: b.family.log_base(b.columns_of(x)))
-        return _sum_observed(terms, observed)
+        own = tuple(block for block in self.blocks if block.kind in ("count", "real"))
+        if not own:  # That of binary and categorical columns is 0.
+            return jnp.zeros(x.shape[:-1], x.dtype)
+        parts = self._by_block(_zero_unobserved(x, observed), own)
+        terms = _side_by_side([block.family.log_base(parts[block]) for block in own])
+        seen = None if observed is None else _side_by_side([*self._by_block(observed, own).values()])
+        return _sum_observed(terms, seen)
 
     def log_density(
         self, x: Float[Array, "*#n d"], observed: Bool[Array, "*#n d"] | None, eta: Float[Array, "*#n D"]
@@ -184,12 +189,19 @@ class Columns:
         return linear - _sum_observed(self.log_partition(eta), observed) + self.log_base(x, observed)
 
     def log_density_table(
-        self, x: Float[Array, "n d"], observed: Bool[Array, "n d"] | None, eta: Float[Array, "k D"]
+        self,
+        x: Float[Array, "n d"],
+        observed: Bool[Array, "n d"] | None,
+        eta: Float[Array, "k D"],
+        statistics: Float[Array, "n D"] | None = None,
     ) -> Float[Array, "n k"]:
-        """Log p(x_i | eta_j) of every row under every parameter vector, by matrix products."""
+        """Log p(x_i | eta_j) of every row under every parameter vector, by matrix products.
+
+        The rows' statistics may be given where they are known already.
+        """
         # All but eta · T is a number a row, or a number a parameter vector. Only where cells are unobserved does the
         # normaliser depend on both, and then it is a product with the mask.
-        linear = self.statistics(x, observed) @ eta.T
+        linear = (self.statistics(x, observed) if statistics is None else statistics) @ eta.T
         normaliser = self.log_partition(eta)
         constant = normaliser.sum(-1)[None, :] if observed is None else observed.astype(x.dtype) @ normaliser.T
         return linear - constant + self.log_base(x, observed)[:, None]
@@ -216,10 +228,21 @@ class Columns:
         """Mean statistics as cells that the columns admit: as `expected_rows`, but binary and counts rounded."""
         return self._scatter(lambda b: _typical(b, b.take(mean)))
 
+    def _by_block(self, x: Array, blocks: tuple[Block, ...] | None = None) -> dict[Block, Array]:
+        """The columns of (..., d) that each block has: all gathered at once, then cut, which costs little."""
+        blocks = self.blocks if blocks is None else blocks
+        order = np.concatenate([block.places for block in blocks])
+        if not np.array_equal(order, np.arange(x.shape[-1])):
+            x = jnp.take(x, order, axis=-1)
+        if len(blocks) == 1:
+            return {blocks[0]: x}
+        cuts = np.cumsum([0, *(len(block.places) for block in blocks)]).tolist()
+        ends = zip(blocks, cuts[:-1], cuts[1:], strict=True)
+        return {block: lax.slice_in_dim(x, start, stop, axis=-1) for block, start, stop in ends}
+
     def _join(self, part: Callable[[Block], Array]) -> Array:
         """Blocks' (..., m, s) flattened and laid side by side: (..., D)."""
-        flat = [block.flat(part(block)) for block in self.blocks]
-        return flat[0] if len(flat) == 1 else jnp.concatenate(flat, axis=-1)
+        return _side_by_side([block.flat(part(block)) for block in self.blocks])
 
     def _scatter(self, part: Callable[[Block], Array]) -> Array:
         """Blocks' (..., m) put back into the order of the columns: (..., d)."""
@@ -227,7 +250,12 @@ class Columns:
         if len(parts) == 1:
             return parts[0]
         order = np.argsort(np.concatenate([block.places for block in self.blocks]))
-        return jnp.concatenate(parts, axis=-1)[..., order]
+        module = _module_of(parts[0])
+        return module.take(module.concatenate(parts, axis=-1), order, axis=-1)
+
+
+def _side_by_side(parts: list[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else jnp.concatenate(parts, axis=-1)
 
 
 def _zero_unobserved(x: Array, observed: Array | None) -> Array:
@@ -239,10 +267,17 @@ def _sum_observed(terms: Array, observed: Array | None) -> Array:
     return (terms if observed is None else jnp.where(observed, terms, 0)).sum(axis=-1)
 
 
-def _expected(block: Block, mean: Array) -> Array:
-    return jnp.argmax(mean, axis=-1).astype(mean.dtype) if block.kind == "categorical" else mean[..., 0]
+def _module_of(array: Any) -> Any:
+    """NumPy for its own arrays, which need no program compiled for every shape of them; JAX for others."""
+    return np if isinstance(array, np.ndarray) else jnp
 
 
-def _typical(block: Block, mean: Array) -> Array:
+def _expected(block: Block, mean: Any) -> Any:
+    if block.kind != "categorical":
+        return mean[..., 0]
+    return _module_of(mean).argmax(mean, axis=-1).astype(mean.dtype)
+
+
+def _typical(block: Block, mean: Any) -> Any:
     cells = _expected(block, mean)
-    return jnp.round(cells) if block.kind in ("binary", "count") else cells
+    return _module_of(cells).round(cells) if block.kind in ("binary", "count") else cells

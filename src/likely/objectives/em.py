@@ -57,8 +57,9 @@ def run_em(
         rise = trace[i - 1] - trace[i - 2]
         return (i < stop) & ((i < 2) | ~(rise < tol))
 
-    _, value_shape = eqx.filter_eval_shape(step, params, data)
-    start = (arrays, jnp.full(max_iter, jnp.nan, value_shape.dtype), jnp.array(0))
+    # The objective is of the parameters' own precision; to ask the step for it would be to trace it once more.
+    precision = jnp.result_type(*[leaf for leaf in jax.tree.leaves(arrays) if jnp.issubdtype(leaf.dtype, jnp.inexact)])
+    start = (arrays, jnp.full(max_iter, jnp.nan, precision), jnp.array(0))
     arrays, trace, n_iter = lax.while_loop(unfinished, body, start)
     converged = (n_iter >= 2) & (trace[n_iter - 1] - trace[n_iter - 2] < tol)
     return EMResult(eqx.combine(arrays, static), trace, n_iter, converged)

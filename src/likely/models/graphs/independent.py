@@ -55,6 +55,11 @@ def _natural(mean: Array, columns: Columns) -> Array:
 
 
 @eqx.filter_jit
+def _mean(eta: Array, columns: Columns) -> Array:
+    return columns.mean(eta)
+
+
+@eqx.filter_jit
 def _sample(key: Array, eta: Array, shape: tuple[int, ...], columns: Columns) -> Array:
     """Rows of a shape (..., D) of natural parameters."""
     return columns.sample(key, jnp.broadcast_to(eta, shape))
@@ -105,7 +110,7 @@ class Independent(Model):
 
     def _condition(self, rows, key):
         columns, eta = self.columns_, self.params_.eta
-        mean = np.broadcast_to(np.asarray(columns.mean(eta)), (len(rows), columns.n_statistics))
+        mean = np.broadcast_to(np.asarray(_mean(eta, columns)), (len(rows), columns.n_statistics))
         shape = (len(rows), columns.n_statistics)
         places = [place for place, kind in enumerate(columns.kinds) if kind == "count"]
         rates = [mean[:1, columns.column_of == place][0] for place in places]

@@ -53,12 +53,17 @@ class MixtureParams(eqx.Module):
 
 
 def log_joint(
-    params: MixtureParams, x: Float[Array, "n d"], observed: Bool[Array, "n d"] | None, layout: Layout
+    params: MixtureParams,
+    x: Float[Array, "n d"],
+    observed: Bool[Array, "n d"] | None,
+    layout: Layout,
+    statistics: Float[Array, "n F"] | None = None,
 ) -> Float[Array, "n k"]:
-    """Log w_k p(x | k) of the observed cells."""
+    """Log w_k p(x | k) of the observed cells; statistics of the factored columns may be given if they are known."""
     table = params.log_weights[None, :]
     if params.eta is not None and layout.factored is not None:
-        table = table + layout.factored.log_density_table(*part(x, observed, layout.factored_places), params.eta)
+        cells = part(x, observed, layout.factored_places)
+        table = table + layout.factored.log_density_table(*cells, params.eta, statistics)
     if params.gaussian is not None:
         table = table + gaussian_block.log_density_table(params.gaussian, *part(x, observed, layout.joint_places))
     return table

@@ -62,7 +62,7 @@ class Sums(NamedTuple):
 def em_step(params: MixtureParams, data: tuple[Blocks, Prior], *, layout: Layout) -> tuple[MixtureParams, Array]:
     """One EM iteration over blocks of rows; also the mean penalised log-likelihood of the params given."""
     blocks, prior = data
-    sums = _summed(lambda block: _sums(params, *block, layout), blocks)
+    sums = _summed(lambda block: _sums(params, *block, layout), blocks, _no_sums(params, blocks, layout))
     best = _maximise(params, sums, prior, layout)
     # Both the M-step and the prior's value call LAPACK for all components, and neither needs the other: they are put
     # in a row (see `likely.runtime.after`).
@@ -93,23 +93,33 @@ def _is_real(columns: Columns) -> np.ndarray:
 def _sums(params: MixtureParams, x: Array, observed: Array | None, weight: Array, layout: Layout) -> Sums:
     # The E-step: responsibilities exp(log w_k p(x | k) - log p(x)), and with them the sums that the M-step needs. They
     # do not outlive the block, so that memory does not grow with rows × components.
-    table = log_joint(params, x, observed, layout)
+    own = present = None
+    if layout.factored is not None:
+        cells, present = part(x, observed, layout.factored_places)
+        own = layout.factored.statistics(cells, present)
+    table = log_joint(params, x, observed, layout, own)
     log_rows = jax.nn.logsumexp(table, axis=-1, keepdims=True)
     shares = jnp.exp(table - log_rows) * weight[:, None]
     statistics = seen = moments = None
-    if layout.factored is not None:
-        cells, present = part(x, observed, layout.factored_places)
-        statistics = shares.T @ layout.factored.statistics(cells, present)
+    if own is not None:
+        statistics = shares.T @ own
         seen = None if present is None else shares.T @ present.astype(x.dtype)
     if params.gaussian is not None:
         moments = gaussian_block.moments(params.gaussian, *part(x, observed, layout.joint_places), shares)
     return Sums(shares.sum(0), statistics, seen, moments, weight @ log_rows[:, 0])
 
 
-def _summed(function: Callable[[Blocks], Any], blocks: Blocks) -> Any:
-    """Sum of a function of each block."""
-    shapes = jax.eval_shape(function, jax.tree.map(lambda a: a[0], blocks))
-    zeros = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)
+def _no_sums(params: MixtureParams, blocks: Blocks, layout: Layout) -> Sums:
+    """The sums of no row."""
+    k, dtype, r = len(params.log_weights), blocks.x.dtype, len(layout.joint_places)
+    seen = None if params.eta is None or blocks.observed is None else jnp.zeros((k, len(layout.factored_places)), dtype)
+    moments = Moments(jnp.zeros((k, r), dtype), jnp.zeros((k, r, r), dtype)) if r else None
+    statistics = None if params.eta is None else jnp.zeros_like(params.eta)
+    return Sums(jnp.zeros(k, dtype), statistics, seen, moments, jnp.zeros((), dtype))
+
+
+def _summed(function: Callable[[Blocks], Any], blocks: Blocks, zeros: Any) -> Any:
+    """Sum of a function of each block; `zeros` is that of none, which spares tracing the function for its shape."""
     return lax.scan(lambda total, block: (jax.tree.map(jnp.add, total, function(block)), None), zeros, blocks)[0]
 
 
@@ -179,28 +189,38 @@ def _overall_mean(blocks: Blocks, layout: Layout) -> Array:
         seen = jnp.ones_like(cells) if present is None else present.astype(cells.dtype)
         return block.weight @ columns.statistics(cells, present), block.weight @ seen
 
-    total, seen = _summed(sums, blocks)
+    dtype = blocks.x.dtype
+    nothing = jnp.zeros(columns.n_statistics, dtype), jnp.zeros(columns.n_columns, dtype)
+    total, seen = _summed(sums, blocks, nothing)
     return (total + 0.1 * columns.ignorance.astype(total.dtype)) / (columns.spread(seen) + 0.1)
 
 
 def seeded(key: Array, rows: np.ndarray, prior: Prior, layout: Layout, k: int) -> MixtureParams:
     """Components around k rows that k-means++ picks, each half-way between its row and the overall mean."""
-    pick_key, seed_key = jax.random.split(key)
+    order, seed_key = _order(key, len(rows))
     n_looked_at = min(len(rows), max(_ROWS_A_SEED * k, 1000))
-    pool = rows[np.asarray(jax.random.permutation(pick_key, len(rows))[:n_looked_at])]
+    pool = rows[np.asarray(order)[:n_looked_at]]
     x, observed = on_device(np.nan_to_num(pool)), on_device(~np.isnan(pool))
     return _seeded_params(seed_key, x, observed, prior, layout, k)
 
 
 @eqx.filter_jit
+def _order(key: Array, n: int) -> tuple[Array, Array]:
+    """Numbers of n rows in a random order, and a further key."""
+    pick_key, seed_key = jax.random.split(key)
+    return jax.random.permutation(pick_key, n), seed_key
+
+
+@eqx.filter_jit
 def _seeded_params(key: Array, x: Array, observed: Array, prior: Prior, layout: Layout, k: int) -> MixtureParams:
-    centres = _spread_out(key, layout.columns.statistics(x, observed), k, jnp.asarray(~layout.columns.is_quadratic))
+    statistics = layout.columns.statistics(x, observed)
+    centres = _spread_out(key, statistics, k, jnp.asarray(~layout.columns.is_quadratic))
     eta = gaussian = None
     if layout.factored is not None:
         cells, present = part(x[centres], observed[centres], layout.factored_places)
-        own = jnp.where(
-            layout.factored.spread(present), layout.factored.statistics(cells, present), prior.mean[None, :]
-        )
+        # The statistics of real columns come last, and joint columns are all of the real ones.
+        found = statistics[centres][:, : layout.factored.n_statistics]
+        own = jnp.where(layout.factored.spread(present), found, prior.mean[None, :])
         eta = _seeded_eta(own, prior.mean, layout.factored)
     if layout.joint_places:
         cells, present = part(x[centres], observed[centres], layout.joint_places)

@@ -118,7 +118,7 @@ class Mixture(Model):
         go = partial(run_em, step, data=(blocks, prior), max_iter=self.max_iter, tol=self.tol)
         starts = [seeded(k, rows, prior, layout, n_components) for k in jax.random.split(key, self.n_init)]
         runs = [go(params, limit=on_device(_TRIAL_ITERATIONS)) for params in starts]
-        best = max(runs, key=lambda run: float(run.objective[run.n_iter - 1]))
+        best = max(runs, key=lambda run: _trace(run)[-1])
         result = go(best.params, limit=on_device(self.max_iter - int(best.n_iter)))
         self.history_ = {"objective": [*_trace(best), *_trace(result)]}
         self.n_iter_, self.converged_ = len(self.history_["objective"]), bool(result.converged)
@@ -165,4 +165,4 @@ _sample_given = eqx.filter_jit(components.sample_given)
 
 
 def _trace(run: EMResult) -> list[float]:
-    return np.asarray(run.objective[: run.n_iter], np.float64).tolist()
+    return np.asarray(run.objective, np.float64)[: int(run.n_iter)].tolist()
