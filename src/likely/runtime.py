@@ -96,34 +96,42 @@ def by_blocks(
     return jax.tree.map(lambda *pieces: np.concatenate(pieces)[places], *parts)
 
 
-def sum_blocks(function: Callable[..., Any], rows: np.ndarray) -> Any:
+def sum_blocks(function: Callable[..., Any], rows: np.ndarray, weights: np.ndarray | None = None) -> Any:
     """function(x, observed, weight) over blocks as in `by_blocks`, results summed in float64.
 
-    weight is 1 for a row and 0 for padding: `function` must weigh its rows with it. Blocks are larger for many rows.
+    weight is 1 for a row, or what `weights` (n,) has for it, and 0 for padding: `function` must weigh its rows with it.
+    Blocks are larger for many rows.
     """
     size = BLOCK_ROWS if len(rows) <= 16 * BLOCK_ROWS else 16 * BLOCK_ROWS
     total = None
-    for x, observed, weight in _padded_blocks(rows, size):
+    for number, (x, observed, weight) in enumerate(_padded_blocks(rows, size)):
+        if weights is not None:
+            own = weights[number * size :][:size]
+            weight[: len(own)] = own
         part = jax.tree.map(lambda a: np.asarray(a, np.float64), function(x, observed, on_device(weight)))
         total = part if total is None else jax.tree.map(np.add, total, part)
     return total
 
 
-def in_blocks(rows: np.ndarray, size: int, dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def in_blocks(
+    rows: np.ndarray, size: int, dtype: Any, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """All rows at once in blocks of one size, for programs that go over them many times without Python in between.
 
     Returns
     -------
     x (n_blocks, size, d) with zeros where unobserved, which cells are observed (n_blocks, size, d), and weights
-    (n_blocks, size). Rows that fill up the last block have weight 0 and nothing observed.
+    (n_blocks, size): 1, or as they are given. Rows that fill up the last block have weight 0 and nothing observed.
     """
     n, d = rows.shape
     n_blocks = -(-n // size)
     padded = np.full((n_blocks * size, d), np.nan, dtype)
     padded[:n] = rows
     x = padded.reshape(n_blocks, size, d)
-    weight = (np.arange(n_blocks * size) < n).astype(dtype).reshape(n_blocks, size)
-    return np.nan_to_num(x, nan=0.0), ~np.isnan(x), weight
+    weight = (np.arange(n_blocks * size) < n).astype(dtype)
+    if weights is not None:
+        weight[:n] = weights
+    return np.nan_to_num(x, nan=0.0), ~np.isnan(x), weight.reshape(n_blocks, size)
 
 
 def draws_by_blocks(

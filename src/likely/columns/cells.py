@@ -55,18 +55,26 @@ class Cells:
         return cls(columns, nothing if scaling is None else scaling, (None,) * columns.n_columns)
 
     @classmethod
-    def fit(cls, encoded: np.ndarray, schema: Schema, mode: str = "column", numbers: Numbers = "bins") -> Cells:
+    def fit(
+        cls,
+        encoded: np.ndarray,
+        schema: Schema,
+        mode: str = "column",
+        numbers: Numbers = "bins",
+        weight: np.ndarray | None = None,
+    ) -> Cells:
         """The cells of rows (n, d), as their observed values ask for.
 
         Parameters
         ----------
         mode : "column" or "common", as in `Scaling.fit`.
         numbers : how rounded numbers are read.
+        weight : (n,) how many such rows each row stands for; None for one.
         """
-        codecs = tuple(_fit_codec(c, encoded[:, place], numbers) for place, c in enumerate(schema.columns))
+        codecs = tuple(_fit_codec(c, encoded[:, place], numbers, weight) for place, c in enumerate(schema.columns))
         kinds = zip(schema.kinds, codecs, strict=True)
         scaled = np.flatnonzero([kind == "real" and codec is None for kind, codec in kinds])
-        return cls(_columns_of(schema, codecs), Scaling.fit(encoded, scaled, mode), codecs)
+        return cls(_columns_of(schema, codecs), Scaling.fit(encoded, scaled, mode, weight), codecs)
 
     @property
     def is_plain(self) -> bool:
@@ -209,27 +217,29 @@ def _columns_of(schema: Schema, codecs: Sequence[Codec | None]) -> Columns:
     return Columns(tuple(kinds), tuple(sizes), tuple(ordered) if any(ordered) else ())
 
 
-def _fit_codec(column: Column, cells: np.ndarray, numbers: Numbers) -> Codec | None:
+def _fit_codec(column: Column, cells: np.ndarray, numbers: Numbers, weight: np.ndarray | None) -> Codec | None:
     """The codec that a column needs, fitted to its observed cells; None where it is a cell itself."""
     if column.is_plain:
         return None
     x = np.asarray(cells, np.float64)
-    x = x[~np.isnan(x)]
+    seen = ~np.isnan(x)
+    x, w = x[seen], None if weight is None else weight[seen]
     if not len(x):
-        x = np.zeros(1)  # A column without observed cells is refused elsewhere, with the reason.
+        x, w = np.zeros(1), None  # A column without observed cells is refused elsewhere, with the reason.
     if column.kind in ("categorical", "ordinal"):
-        return Categories.fit(x, column.n_categories, column.kind == "ordinal")
+        return Categories.fit(x, column.n_categories, column.kind == "ordinal", w)
     if column.kind == "datetime":
         ticks = RESOLUTIONS["day"] // RESOLUTIONS[str(column.resolution)]
-        return Calendar.fit(x, ticks) if numbers == "bins" else Warp.fit(x, step=1.0)
+        return Calendar.fit(x, ticks, w) if numbers == "bins" else Warp.fit(x, step=1.0, weight=w)
     if column.kind == "grid":
         if numbers == "bins":
-            return Bins.fit(x, float(column.step or 1), column.support)
+            return Bins.fit(x, float(column.step or 1), column.support, weight=w)
         step = float(column.step or 1)
-        return Warp.fit(x, step=step) if column.is_warped else Warp.straight(x, step)
-    others = x[~np.isin(x, column.spikes)]
-    others = others if len(others) else x
-    value = Warp.fit(others, column.support) if column.is_warped else Warp.straight(others)
+        return Warp.fit(x, step=step, weight=w) if column.is_warped else Warp.straight(x, step, w)
+    others = ~np.isin(x, column.spikes)
+    if others.any():
+        x, w = x[others], None if w is None else w[others]
+    value = Warp.fit(x, column.support, weight=w) if column.is_warped else Warp.straight(x, weight=w)
     return Switch(np.array(column.spikes, np.float64), value) if column.spikes else value
 
 

@@ -26,15 +26,15 @@ class Scaling:
     scale: np.ndarray  # (d,)
 
     @classmethod
-    def fit(cls, rows: np.ndarray, places: np.ndarray, mode: str) -> Scaling:
+    def fit(cls, rows: np.ndarray, places: np.ndarray, mode: str, weight: np.ndarray | None = None) -> Scaling:
         """Scaling of the observed cells of the real columns, which stand at these places.
 
         mode "column" gives each real column its own scale; "common" one scale to all, which keeps isotropic noise
-        isotropic; a constant column keeps its scale.
+        isotropic; a constant column keeps its scale. A weight (n,) says how many such rows each row stands for.
         """
         offset, scale = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
         if len(places):
-            count, mean, variance = _moments(rows, places)
+            count, mean, variance = _moments(rows, places, weight)
             # A deviation below this share of the mean is the mean's rounding, not spread.
             variance[np.sqrt(variance) <= 1e-12 * np.maximum(np.abs(mean), 1e-300)] = 0.0
             if mode == "common":
@@ -77,22 +77,34 @@ def allocate(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         return np.memmap(file, dtype=dtype, shape=shape)
 
 
-def _moments(rows: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _moments(
+    rows: np.ndarray, places: np.ndarray, weight: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Number, mean and variance of the observed cells of some columns, in two passes over blocks of rows.
 
     One pass would subtract the squared mean from the mean square, and leave nothing of a column such as years.
     """
     count, total, squares = (np.zeros(len(places)) for _ in range(3))
     everywhere = len(places) == rows.shape[1]
-    for _, block in blocks(rows):
+    for start, block in blocks(rows):
         cells = block if everywhere else block[:, places]
         holes = np.isnan(cells)
-        count += len(cells) - holes.sum(axis=0)
-        total += (np.where(holes, 0, cells) if holes.any() else cells).sum(axis=0, dtype=np.float64)
-    mean = total / np.maximum(count, 1)
-    for _, block in blocks(rows):
+        cells = np.where(holes, 0, cells) if holes.any() else cells
+        if weight is None:
+            count += len(cells) - holes.sum(axis=0)
+            total += cells.sum(axis=0, dtype=np.float64)
+        else:
+            own = weight[start : start + len(block)]
+            count += own @ ~holes
+            total += own @ cells
+    least = 1 if weight is None else np.finfo(float).tiny
+    mean = total / np.maximum(count, least)
+    for start, block in blocks(rows):
         centred = (block if everywhere else block[:, places]) - mean
         if np.isnan(centred).any():
             centred = np.nan_to_num(centred, copy=False, nan=0.0)
-        squares += np.einsum("ij,ij->j", centred, centred)
-    return count, mean, squares / np.maximum(count, 1)
+        if weight is None:
+            squares += np.einsum("ij,ij->j", centred, centred)
+        else:
+            squares += weight[start : start + len(block)] @ centred**2
+    return count, mean, squares / np.maximum(count, least)

@@ -41,6 +41,7 @@ class FitRun:
     labels: Any = None  # `y` as it was given, of models of p(x) that learn from labels too
     table: Any = None  # X as it was given, of predictors that hand it on to a model,
     valid_table: Any = None  # and (X, y) of the validation rows
+    weight: np.ndarray | None = None  # (n,) of the rows, all above 0; None where each counts once
 
 
 class offered:
@@ -83,6 +84,7 @@ class Estimator(Declared, Learned, metaclass=abc.ABCMeta):
     random_state: RandomState = None
 
     _resumable: ClassVar[bool] = False  # its fit honours checkpoint and resume
+    _weighted: ClassVar[bool] = False  # its fit honours the weights of rows
     _no_evidence: ClassVar[str] = ""  # why there is no likelihood and what to ask instead, where there is none
     _why_not: ClassVar[dict[str, str]] = {}  # why a method is not offered, by its name
 

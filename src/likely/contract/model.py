@@ -29,6 +29,7 @@ from likely.contract.scikit_learn import DensityMixin
 from likely.contract.settings import seed_of
 from likely.contract.surprise import N_DRAWS, Surprise, surprise_of
 from likely.contract.table_estimator import TableEstimator
+from likely.contract.weights import weighable, weighed_rows
 from likely.runtime import float_dtype, generator
 from likely.schema import Schema
 from likely.training.progress import showing
@@ -74,11 +75,13 @@ class Model(DensityMixin, Hooks, TableEstimator):
         """Learned parameters from rows (n, d)."""
 
     # ------------------------------------------------------------- the contract
+    @weighable
     def fit(
         self,
         X: Any,
         y: Any = None,
         *,
+        sample_weight: Any = None,
         valid: Any = None,
         checkpoint: Any = None,
         resume: Any = None,
@@ -91,6 +94,8 @@ class Model(DensityMixin, Hooks, TableEstimator):
         X : (n_rows, n_columns) array, memory map or data frame; NaN/None cells are unobserved.
         y : labels, for models that learn from them (`SemiSupervisedVAE`); ignored by all others, which have it so that
             they fit into scikit-learn's pipelines.
+        sample_weight : (n_rows,) how many such rows each row stands for, 0 and fractions among them, for models that
+            can use it. What the columns are is read off the rows that have a weight, each once.
         valid : rows for early stopping, for models that use it.
         checkpoint : `likely.Checkpoint(path)`, or a path, to survive a crash, for models trained by gradient.
         resume : path of a checkpoint to go on from; the data and hyper-parameters must be the same.
@@ -98,15 +103,16 @@ class Model(DensityMixin, Hooks, TableEstimator):
         """
         self._validate_params()
         self._check_resumable(checkpoint, resume)
-        encoded = self._read_new(X)
+        X, y, weight = weighed_rows(X, y, sample_weight)
+        encoded = self._read_new(X, weight)
         self.seed_ = seed_of(self.random_state)
         self.fingerprint_ = str(self._fingerprint(encoded))
-        self.hole_shares_ = tuple(np.isnan(encoded).mean(axis=0).tolist())
+        self.hole_shares_ = tuple(np.average(np.isnan(encoded), axis=0, weights=weight).tolist())
         rows = self._to_learn(encoded, 0)
         others = None if valid is None else self._to_learn(self._read(valid), 1)
         self.history_: dict[str, list[float]] = {}
         with showing(progress):
-            self.params_ = self._fit(rows, self._key("fit"), FitRun(others, checkpoint, resume, y))
+            self.params_ = self._fit(rows, self._key("fit"), FitRun(others, checkpoint, resume, y, weight=weight))
         return self
 
     def evidence(self, X: Any, *, budget: float | None = None) -> Evidence:

@@ -26,6 +26,7 @@ from likely.contract.fingerprint import Fingerprint, named_columns
 from likely.contract.settings import seed_of
 from likely.contract.table_estimator import TableEstimator
 from likely.contract.target import Target, TargetKind, split_target
+from likely.contract.weights import weighable, weighed_rows
 from likely.runtime import float_dtype
 from likely.schema import Column
 from likely.training.progress import showing
@@ -65,11 +66,13 @@ class Predictor(PredictorHooks, TableEstimator):
         """Refuse settings that contradict each other, before any work."""
 
     # ------------------------------------------------------------- the contract
+    @weighable
     def fit(
         self,
         X: Any,
         y: Any,
         *,
+        sample_weight: Any = None,
         valid: Any = None,
         checkpoint: Any = None,
         resume: Any = None,
@@ -82,6 +85,7 @@ class Predictor(PredictorHooks, TableEstimator):
         X : (n_rows, n_columns) array, memory map or data frame; NaN/None cells are unobserved.
         y : (n_rows,) classes or numbers; (n_rows, n_targets) several columns; or the name of a column of the data frame
             X, or a list of names. NaN and None are missing, for predictors that can use rows without y.
+        sample_weight : as in `likely.Model.fit`, for predictors that can use it.
         valid : (X, y) of further rows, for early stopping.
         checkpoint, resume : as in `likely.Model.fit`, for predictors trained by gradient.
         progress : as in `likely.Model.fit`.
@@ -90,7 +94,8 @@ class Predictor(PredictorHooks, TableEstimator):
         self._check()
         self._check_resumable(checkpoint, resume)
         X, y, name = split_target(X, y)
-        encoded = self._read_new(X)
+        X, y, weight = weighed_rows(X, y, sample_weight)
+        encoded = self._read_new(X, weight)
         self.target_, targets = Target.of(
             y,
             len(encoded),
@@ -103,7 +108,7 @@ class Predictor(PredictorHooks, TableEstimator):
         self.seed_ = seed_of(self.random_state)
         self.history_: dict[str, list[float]] = {}
         pairs = None if valid is None else self._pairs(*_pair(valid), whose="`valid`")
-        run = FitRun(pairs, checkpoint, resume, table=X, valid_table=valid)
+        run = FitRun(pairs, checkpoint, resume, table=X, valid_table=valid, weight=weight)
         with showing(progress):
             self.params_ = self._fit(self._standard(encoded), self._in_units(targets), self._key("fit"), run)
         return self

@@ -51,8 +51,11 @@ class TableEstimator(Estimator):
         """Parameters of the right structure from hyper-parameters and columns alone."""
 
     # ----------------------------------------------------------------- reading
-    def _read_new(self, X: Any) -> np.ndarray:
-        """Rows for a fit: sets the schema and all that follows from it."""
+    def _read_new(self, X: Any, weight: np.ndarray | None = None) -> np.ndarray:
+        """Rows for a fit: sets the schema and all that follows from it.
+
+        What the columns are is read off the rows, each once; their units and bins go by the weights as well.
+        """
         X = self._checked(X, reset=True)
         schema = self._given_schema(X)
         self._check_kinds(schema)
@@ -60,13 +63,14 @@ class TableEstimator(Estimator):
         encoded = self.schema_.encode(X)
         self.n_features_in_ = schema.n_columns + len(schema.left_out)
         self._check_columns(encoded)
-        self.cells_ = self._fit_cells(encoded)
+        self.cells_ = self._fit_cells(encoded, weight)
         self.columns_ = self.cells_.columns
         return encoded
 
-    def _fit_cells(self, encoded: np.ndarray) -> Cells:
+    def _fit_cells(self, encoded: np.ndarray, weight: np.ndarray | None = None) -> Cells:
         """The cells of the columns, as rows of a fit ask for."""
-        return Cells.fit(encoded, self.schema_, self._scaling, "real" if self._real_only else self._numbers)
+        numbers: Numbers = "real" if self._real_only else self._numbers
+        return Cells.fit(encoded, self.schema_, self._scaling, numbers, weight)
 
     def _given_schema(self, X: Any) -> Schema:
         """The schema that is set, else the one that the rows show."""

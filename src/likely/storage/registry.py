@@ -42,6 +42,7 @@ class Entry:
     summary : what it is in one line.
     hooks : those that it has, and so the methods that it offers.
     learns_from : "rows" of a table; rows and their "labels"; "text"; or "pairs" of sequences.
+    is_weighted : whether its fit takes weights of rows.
     """
 
     class_name: str
@@ -50,6 +51,7 @@ class Entry:
     summary: str
     hooks: tuple[str, ...] = tuple(HOOKS)
     learns_from: LearnsFrom = "rows"
+    is_weighted: bool = False
 
     @property
     def has_evidence(self) -> bool:
@@ -75,6 +77,7 @@ ENTRIES: tuple[Entry, ...] = (
         "graphs",
         "product of the columns' marginals",
         hooks=(*_DENSITY, "_condition"),
+        is_weighted=True,
     ),
     Entry(
         "Autoregressive",
@@ -89,6 +92,7 @@ ENTRIES: tuple[Entry, ...] = (
         "graphs",
         "a directed graph of the columns, with tables, linear Gaussians and rates",
         hooks=(*_DENSITY, "_condition"),
+        is_weighted=True,
     ),
     Entry(
         "MarkovField",
@@ -97,18 +101,26 @@ ENTRIES: tuple[Entry, ...] = (
         "potentials on the nodes and edges of an undirected graph",
         hooks=(*_DENSITY, "_condition"),
     ),
-    Entry("Mixture", "likely.models.latent.mixture.mixture", "latent", "mixture of products or of Gaussians, by EM"),
+    Entry(
+        "Mixture",
+        "likely.models.latent.mixture.mixture",
+        "latent",
+        "mixture of products or of Gaussians, by EM",
+        is_weighted=True,
+    ),
     Entry(
         "ProbabilisticPCA",
         "likely.models.latent.linear.probabilistic_pca",
         "latent",
         "linear code, equal noise in all columns; closed form or EM",
+        is_weighted=True,
     ),
     Entry(
         "FactorAnalysis",
         "likely.models.latent.linear.factor_analysis",
         "latent",
         "linear code, own noise for each column; EM",
+        is_weighted=True,
     ),
     Entry(
         "Generator",
@@ -206,6 +218,7 @@ ENTRIES: tuple[Entry, ...] = (
         "a model of rows and target together, which gives the target",
         hooks=(),
         learns_from="labels",
+        is_weighted=True,
     ),
     Entry(
         "RBMClassifier",
@@ -298,6 +311,12 @@ def model_class(name: str) -> Any:
     """The class of an estimator, imported now."""
     entry = next((entry for entry in ENTRIES if entry.class_name == name), None) or find(name)
     return getattr(importlib.import_module(entry.module), entry.class_name)
+
+
+def weighted(like: str) -> list[str]:
+    """Class names of the estimators whose fit takes weights of rows, of models or of predictors as that one is."""
+    own = next((entry.learns_from for entry in ENTRIES if entry.class_name == like), "rows")
+    return [entry.class_name for entry in learning_from(own) if entry.is_weighted]
 
 
 def is_ours(value: Any) -> bool:

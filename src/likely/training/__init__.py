@@ -27,7 +27,7 @@ __all__ = [
     "use_reporter",
 ]
 
-# Every model shows its progress; only those trained by gradient need the loop and its optimisers, half a second's worth.
+# Every model shows its progress; only those trained by gradient need the loop and optimisers, half a second's worth.
 _HOMES = {
     "Batch": "batches",
     "Checkpoint": "checkpoints",

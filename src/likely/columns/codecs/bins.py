@@ -19,7 +19,7 @@ from likely.columns.codecs.codec import Codec
 _TAIL_RANGE = 0.1  # mean distance of a value beyond the range from its end, in units of the range
 
 
-def n_bins_for(n_cells: int) -> int:
+def n_bins_for(n_cells: float) -> int:
     """How many bins a column of so many observed cells has: twice the cube root, from 8 to 64.
 
     The cube root is the rate at which a histogram's two errors, of too few bins and of too few cells in each, fall
@@ -60,13 +60,21 @@ class Bins(Codec):
 
     @classmethod
     def fit(
-        cls, x: np.ndarray, step: float, support: tuple[float | None, float | None], n_bins: int | None = None
+        cls,
+        x: np.ndarray,
+        step: float,
+        support: tuple[float | None, float | None],
+        n_bins: int | None = None,
+        *,
+        weight: np.ndarray | None = None,
     ) -> Bins:
-        """Bins of observed values (n,)."""
-        places, counts = np.unique(np.rint(x / step), return_counts=True)
-        firsts = _cut(counts, n_bins_for(len(x)) if n_bins is None else n_bins)
+        """Bins of observed values (n,), each counted as often as its weight says."""
+        places, own, counts = np.unique(np.rint(x / step), return_inverse=True, return_counts=True)
+        if weight is not None:
+            counts = np.bincount(own, weight)
+        firsts = _cut(counts, n_bins_for(counts.sum()) if n_bins is None else n_bins)
         total = np.add.reduceat(counts, firsts[:-1])
-        once = np.add.reduceat((counts == 1).astype(float), firsts[:-1])
+        once = np.add.reduceat((counts <= 1).astype(float), firsts[:-1])  # Weights may be fractions of a row.
         edges = np.floor((places[firsts[1:-1] - 1] + places[firsts[1:-1]]) / 2)
         unseen = (once + 1) / (total + 2)
         low, high = support

@@ -42,12 +42,12 @@ class Calendar(Codec):
     tag = "calendar"
 
     @classmethod
-    def fit(cls, x: np.ndarray, ticks_a_day: int) -> Calendar:
-        """Cells for observed times (n,)."""
+    def fit(cls, x: np.ndarray, ticks_a_day: int, weight: np.ndarray | None = None) -> Calendar:
+        """Cells for observed times (n,), each counted as often as its weight says."""
         span = (x.max() - x.min()) / ticks_a_day
         unit = next((name for name, days in _DAYS.items() if span / days <= _FEW_UNITS), "year")
         days = np.floor(x / ticks_a_day)
-        trend = Bins.fit(_units(days, unit), 1.0, (None, None))
+        trend = Bins.fit(_units(days, unit), 1.0, (None, None), weight=weight)
         return cls(int(ticks_a_day), unit, trend, float(x.min()), float(x.max()))
 
     @property

@@ -37,10 +37,14 @@ class Categories(Codec):
     tag = "categories"
 
     @classmethod
-    def fit(cls, x: np.ndarray, n_categories: int, is_ordered: bool) -> Categories:
-        """Codes of observed categories (n,); those that never occur count as one half."""
-        counts = np.bincount(x[x < n_categories].astype(np.intp), minlength=n_categories)
-        reserve = (np.sum(counts == 1) + 1) / (len(x) + 2)
+    def fit(cls, x: np.ndarray, n_categories: int, is_ordered: bool, weight: np.ndarray | None = None) -> Categories:
+        """Codes of observed categories (n,), counted by their weights; those that never occur count as one half."""
+        known = x < n_categories
+        own = None if weight is None else weight[known]
+        counts = np.bincount(x[known].astype(np.intp), own, minlength=n_categories)
+        # With weights, seen once is seen at most once, and seen at all.
+        once, n = np.sum((counts <= 1) & (counts > 0)), len(x) if weight is None else weight.sum()
+        reserve = (once + 1) / (n + 2)
         code_of = np.arange(n_categories)
         if n_categories > MAX_CODES and not is_ordered:
             common = np.sort(np.argsort(-counts, kind="stable")[: MAX_CODES - 1])

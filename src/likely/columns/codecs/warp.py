@@ -11,6 +11,7 @@ log p(x) = log p(cell) + log of the map's slope at x.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -54,29 +55,38 @@ class Warp(Codec):
 
     @classmethod
     def fit(
-        cls, x: np.ndarray, support: tuple[float | None, float | None] = (None, None), *, step: float = 0.0
+        cls,
+        x: np.ndarray,
+        support: tuple[float | None, float | None] = (None, None),
+        *,
+        step: float = 0.0,
+        weight: np.ndarray | None = None,
     ) -> Warp:
-        """The map that makes observed values (n,) Gaussian."""
+        """The map that makes observed values (n,) Gaussian, each counted as often as its weight says."""
+        if weight is not None:
+            order = np.argsort(x, kind="stable")
+            x, weight = x[order], weight[order]
         low, high = ends_of(support)
         # An interval about the end of the support reaches beyond it.
         low, high = (low - step, high + step) if step else (low, high)
-        middle, width = (0.0, 0.0) if np.isfinite([low, high]).any() else _centre(x)
+        middle, width = (0.0, 0.0) if np.isfinite([low, high]).any() else _centre(x, weight)
         shape = cls(low, high, middle, width, np.zeros(2), np.zeros(2), np.zeros(2))
         t = shape._opened(np.sort(x))
-        n = len(t)
+        n = len(t) if weight is None else max(1.0, float(weight.sum()))
         reach = ndtri(1 - 0.5 / n)
         n_knots = int(np.clip(n // _CELLS_A_KNOT, 2, _MAX_KNOTS))
         scores = np.linspace(-reach, reach, n_knots)
-        knots = np.quantile(t, ndtr(scores), method="hazen")
+        knots = quantiles(t, ndtr(scores), weight, "hazen")
         knots[0], knots[-1] = t[0], t[-1]
-        half = float(np.diff(np.quantile(t, [0.25, 0.75]))[0]) or float(knots[-1] - knots[0])
+        half = float(np.diff(quantiles(t, np.array([0.25, 0.75]), weight))[0]) or float(knots[-1] - knots[0])
         kept = np.append(True, np.diff(knots) > _MIN_GAP * half)
         kept[-1] = True  # Ties leave fewer knots; the ends stay.
         if kept.sum() >= 2 and not knots[kept][-1] > knots[kept][-2]:
             kept[np.flatnonzero(kept)[-2]] = False
         if kept.sum() < 2:
-            spread = float(t.std()) or 1.0
-            knots, scores = np.array([t.mean() - spread, t.mean() + spread]), np.array([-1.0, 1.0])
+            mean, spread = _mean_and_deviation(t, weight)
+            spread = spread or 1.0
+            knots, scores = np.array([mean - spread, mean + spread]), np.array([-1.0, 1.0])
         else:
             # Of equal quantiles the map takes the middle of their scores.
             group = np.cumsum(kept) - 1
@@ -86,9 +96,10 @@ class Warp(Codec):
         return cls(low, high, middle, width, knots, scores, slopes, float(step), *ends)
 
     @classmethod
-    def straight(cls, x: np.ndarray, step: float = 0.0) -> Warp:
+    def straight(cls, x: np.ndarray, step: float = 0.0, weight: np.ndarray | None = None) -> Warp:
         """The map that only centres and scales."""
-        mean, deviation = float(x.mean()), float(x.std()) or step or 1.0
+        mean, deviation = _mean_and_deviation(x, weight)
+        deviation = deviation or step or 1.0
         ends, slopes = np.array([mean - deviation, mean + deviation]), np.full(2, 1 / deviation)
         drawn = (float(x.min()), float(x.max()))
         return cls(-np.inf, np.inf, 0.0, 0.0, ends, np.array([-1.0, 1.0]), slopes, float(step), *drawn)
@@ -201,10 +212,38 @@ class Warp(Codec):
             return self.middle + self.width * np.sinh(np.clip(t, -700, 700)) if self.width else t
 
 
-def _centre(x: np.ndarray) -> tuple[float, float]:
+def quantiles(
+    x: np.ndarray, levels: np.ndarray, weight: np.ndarray | None, method: Literal["linear", "hazen"] = "linear"
+) -> np.ndarray:
+    """Quantiles as NumPy's method has them; with weights, of values in order, those of values that are repeated.
+
+    Examples
+    --------
+    >>> x, levels = np.array([1.0, 2.0, 4.0]), np.array([0.3, 0.6])
+    >>> quantiles(x, levels, np.array([2.0, 1.0, 3.0])), np.quantile([1, 1, 2, 4, 4, 4], levels)
+    (array([1.5, 4. ]), array([1.5, 4. ]))
+    """
+    if weight is None:
+        return np.quantile(x, levels, method=method)
+    # A value of weight w holds its level over w - 1 steps; one of less than a row is a point, in the middle of its own.
+    after, part = np.cumsum(weight), np.minimum(weight, 1.0)
+    first, last = after - weight + part / 2, after - part / 2
+    if method == "linear":
+        levels = (levels * (after[-1] - 1) + 0.5) / after[-1]
+    return np.interp(levels * after[-1], np.stack([first, last], 1).ravel(), np.repeat(x, 2))
+
+
+def _mean_and_deviation(x: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
+    if weight is None:
+        return float(x.mean()), float(x.std())
+    mean = float(np.average(x, weights=weight))
+    return mean, float(np.sqrt(np.average((x - mean) ** 2, weights=weight)))
+
+
+def _centre(x: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
     """The median, and a distance from it that is typical of the middle of a column."""
-    low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
-    return float(middle), float(high - low) or float(x.std()) or 1.0
+    low, middle, high = quantiles(x, np.array([0.25, 0.5, 0.75]), weight)
+    return float(middle), float(high - low) or _mean_and_deviation(x, weight)[1] or 1.0
 
 
 def ends_of(support: tuple[float | None, float | None]) -> tuple[float, float]:

@@ -85,6 +85,7 @@ class Independent(Model):
     _: KW_ONLY
     pseudo_count: NonNegative = 1.0
 
+    _weighted = True
     _why_not: ClassVar[dict] = {
         "transform": "its columns share no latent code",
         "fit_transform": "its columns share no latent code",
@@ -97,7 +98,7 @@ class Independent(Model):
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> IndependentParams:
         columns = self.columns_
-        total, weight = sum_blocks(partial(_totals, columns=columns), rows)
+        total, weight = sum_blocks(partial(_totals, columns=columns), rows, run.weight)
         mean = (total + self.pseudo_count * columns.ignorance) / (weight + self.pseudo_count)
         return IndependentParams(_natural(on_device(mean, float_dtype()), columns))
 

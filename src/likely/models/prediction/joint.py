@@ -49,7 +49,7 @@ class JointlyFitted(Predictor):
         given = self._unfitted().schema
         return Schema.infer(X) if given is None else given
 
-    def _fit_cells(self, encoded: np.ndarray) -> Cells:
+    def _fit_cells(self, encoded: np.ndarray, weight: np.ndarray | None = None) -> Cells:
         # Hooks get encoded rows: it is the model that knows their cells.
         nothing = Schema.real(self.schema_.n_columns)
         return Cells.plain(Columns.of(nothing))
@@ -73,7 +73,8 @@ class JointlyFitted(Predictor):
             model.set_params(random_state=self.random_state)
         table = joined(run.table, target.scaling.invert(targets), columns)
         others = None if run.valid is None else self._joint_valid(*run.valid_table)
-        self.joint_: Any = model.fit(table, valid=others, checkpoint=run.checkpoint, resume=run.resume)
+        weights = {} if run.weight is None else {"sample_weight": run.weight}
+        self.joint_: Any = model.fit(table, valid=others, checkpoint=run.checkpoint, resume=run.resume, **weights)
         own, units = len(self.schema_.columns), self.joint_.cells_.scaling
         self.target_ = target.in_units_of(Scaling(units.offset[own:], units.scale[own:]))
         self.history_ = self.joint_.history_
@@ -150,6 +151,8 @@ class JointPredictor(JointlyFitted):
     model: Model | None = None
     _: KW_ONLY
     target_kind: TargetKind = "auto"
+
+    _weighted = True
 
     @classmethod
     def _suited(cls, n_rows, n_columns, kinds):

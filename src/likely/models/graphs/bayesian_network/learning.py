@@ -41,23 +41,31 @@ class Prior:
 
 
 def fit_params(
-    rows: np.ndarray, layout: Layout, prior: Prior, max_iter: int, tol: float, budget: float | None
+    rows: np.ndarray,
+    layout: Layout,
+    prior: Prior,
+    max_iter: int,
+    tol: float,
+    budget: float | None,
+    weights: np.ndarray | None = None,
 ) -> tuple[NetworkParams, list[float], bool]:
     """The parameters, the objective before each iteration (mean log-likelihood with the prior's part), and whether it
-    met `tol`.
+    met `tol`; each row counts once, or as often as its weight says.
     """
+    weights = np.ones(len(rows)) if weights is None else weights
     holed = np.isnan(rows).any(axis=1)
-    fixed = complete_statistics(rows[~holed], layout)
+    fixed = complete_statistics(rows[~holed], layout, weights[~holed])
     if not holed.any():
         params = maximised(fixed, layout, prior)
-        return params, [float(NetworkRows(layout, params).of_complete(rows).mean())], True
-    params = maximised(available_statistics(rows, layout), layout, prior)
+        return params, [float(np.average(NetworkRows(layout, params).of_complete(rows), weights=weights))], True
+    params = maximised(available_statistics(rows, layout, weights), layout, prior)
     history: list[float] = []
     for _ in range(max_iter):
         answers = NetworkRows(layout, params, budget)
-        found, log_evidence = expected_statistics(rows[holed], answers)
-        total = log_evidence + answers.of_complete(rows[~holed]).sum() + log_prior(params, layout, prior)
-        history.append(float(total / len(rows)))
+        found, log_evidence = expected_statistics(rows[holed], answers, weights[holed])
+        complete = weights[~holed] @ answers.of_complete(rows[~holed])
+        total = log_evidence + complete + log_prior(params, layout, prior)
+        history.append(float(total / weights.sum()))
         if len(history) > 1 and history[-1] - history[-2] < tol:
             return params, history, True
         params = maximised([one + two for one, two in zip(fixed, found, strict=True)], layout, prior)
@@ -65,52 +73,55 @@ def fit_params(
 
 
 # ------------------------------------------------------------------- statistics
-def complete_statistics(rows: np.ndarray, layout: Layout) -> list[np.ndarray]:
+def complete_statistics(rows: np.ndarray, layout: Layout, weights: np.ndarray) -> list[np.ndarray]:
     """Of each node: counts (q, K); sums of products of (1, real parents, x) (q, k, k); or rows and sum (q, 2)."""
     answers = NetworkRows(layout, layout.empty())
-    return [_complete(node, rows, answers._row(node, rows)) for node in layout.nodes]
+    return [_complete(node, rows, answers._row(node, rows), weights) for node in layout.nodes]
 
 
-def available_statistics(rows: np.ndarray, layout: Layout) -> list[np.ndarray]:
+def available_statistics(rows: np.ndarray, layout: Layout, weights: np.ndarray) -> list[np.ndarray]:
     """The same, of each node from the rows in which it and its parents are observed: where EM starts."""
     answers, out = NetworkRows(layout, layout.empty()), []
     for node in layout.nodes:
         family = [node.place, *node.discrete, *node.real]
-        own = rows[~np.isnan(rows[:, family]).any(axis=1)]
-        out.append(_complete(node, own, answers._row(node, own)))
+        seen = ~np.isnan(rows[:, family]).any(axis=1)
+        own = rows[seen]
+        out.append(_complete(node, own, answers._row(node, own), weights[seen]))
     return out
 
 
-def _complete(node: Node, rows: np.ndarray, row: np.ndarray) -> np.ndarray:
+def _complete(node: Node, rows: np.ndarray, row: np.ndarray, weights: np.ndarray) -> np.ndarray:
     x = np.asarray(rows[:, node.place], np.float64)
     if node.is_discrete:
         flat = row * node.n_states + x.astype(np.int64)
-        return (
-            np.bincount(flat, minlength=node.n_rows * node.n_states).reshape(node.n_rows, node.n_states).astype(float)
-        )
+        counts = np.bincount(flat, weights, minlength=node.n_rows * node.n_states).astype(float)  # Of no rows, integers.
+        return counts.reshape(node.n_rows, node.n_states)
     if node.kind == "count":
-        sums = [np.bincount(row, weights, minlength=node.n_rows) for weights in (None, x)]
+        sums = [np.bincount(row, own, minlength=node.n_rows) for own in (weights, weights * x)]
         return np.stack(sums, axis=1).astype(float)
     z = np.concatenate([np.ones((len(rows), 1)), rows[:, list(node.real)], x[:, None]], axis=1).astype(np.float64)
     out = np.zeros((node.n_rows, z.shape[1], z.shape[1]))
     for i in range(z.shape[1]):
         for j in range(z.shape[1]):
-            out[:, i, j] = np.bincount(row, z[:, i] * z[:, j], minlength=node.n_rows)
+            out[:, i, j] = np.bincount(row, weights * z[:, i] * z[:, j], minlength=node.n_rows)
     return out
 
 
-def expected_statistics(rows: np.ndarray, answers: NetworkRows) -> tuple[list[np.ndarray], float]:
+def expected_statistics(
+    rows: np.ndarray, answers: NetworkRows, weights: np.ndarray | None = None
+) -> tuple[list[np.ndarray], float]:
     """The same of rows with holes, expected given what is observed; and their log-evidence in all."""
     layout = answers.layout
-    empty = complete_statistics(rows[:0], layout)
+    weights = np.ones(len(rows)) if weights is None else weights
+    empty = complete_statistics(rows[:0], layout, weights[:0])
     out, total = [np.zeros_like(one) for one in empty], 0.0
     for start in range(0, len(rows), _TOGETHER):
         for piece in answers.pieces(rows[start : start + _TOGETHER], needed=True):
-            total += _add_piece(piece, answers, out)
+            total += _add_piece(piece, answers, out, weights[start:][piece.index])
     return out, total
 
 
-def _add_piece(piece: Piece, answers: NetworkRows, out: list[np.ndarray]) -> float:
+def _add_piece(piece: Piece, answers: NetworkRows, out: list[np.ndarray], row_weights: np.ndarray) -> float:
     """Add a piece's expected statistics; returns its log-evidence."""
     layout = answers.layout
     scoped = [scope for scope in answers._scopes_of(piece) if scope]
@@ -119,7 +130,7 @@ def _add_piece(piece: Piece, answers: NetworkRows, out: list[np.ndarray]) -> flo
     if layout.discrete:
         families = answers.engine.product.scopes
         batch = answers.engine.batch(piece.scopes, families)
-        found = batch.infer(piece.states, piece.logs, targets=True)
+        found = batch.infer(piece.states, piece.logs, targets=True, weights=row_weights)
         log_evidence += found.log_evidence
         for number, place in enumerate(layout.discrete):
             out[place] += batch.target(found, number)[0].reshape(out[place].shape)
@@ -131,13 +142,14 @@ def _add_piece(piece: Piece, answers: NetworkRows, out: list[np.ndarray]) -> flo
                 if scope:
                     posteriors[i] = joint.target(own, number).reshape(len(piece.index), -1)
                     number += 1
+    posteriors = [row_weights[:, None] * posterior for posterior in posteriors]
     for answer, weights in zip(piece.answers, posteriors, strict=False):
         _add_group(answer, weights, piece.rows, answers, out)
     for (node, _), weights in zip(piece.counts, posteriors[len(piece.answers) :], strict=True):
         x = np.asarray(piece.rows[:, node.place], np.float64)
         seen = ~np.isnan(x)
         out[node.place] += np.stack([weights[seen].sum(axis=0), weights[seen].T @ x[seen]], axis=1)
-    return float(log_evidence.sum())
+    return float(row_weights @ log_evidence)
 
 
 def _add_group(

@@ -28,6 +28,7 @@ from likely.models.graphs.bayesian_network.rows import NetworkRows
 from likely.models.graphs.bayesian_network.table_cells import cell_names
 from likely.models.graphs.graph.graph import Graph
 from likely.models.graphs.inference.memory import TooLargeError
+from likely.models.graphs.structure.chow_liu import chow_liu
 from likely.models.graphs.structure.confidence import EdgeConfidence
 from likely.models.graphs.structure.knowledge import Knowledge, knowledge_of
 from likely.models.graphs.structure.learning import LEARNED, Learner, learned_graph
@@ -98,6 +99,7 @@ class BayesianNetwork(Model):
     inference: Literal["auto", "exact"] = "auto"
     memory_budget: Positive | None = None
 
+    _weighted = True
     _why_not: ClassVar[dict] = {
         "transform": "its columns share no latent code",
         "fit_transform": "its columns share no latent code",
@@ -157,23 +159,37 @@ class BayesianNetwork(Model):
         vars(self).pop("_layout", None)
         rows = np.asarray(rows, np.float64)
         graph, knowledge = given_structure(self.structure, self.cells_, self.schema_), self._knowledge
-        prior = self._prior(rows)
+        prior = self._prior(rows, run.weight)
         if graph is None:
-            graph = self._learned_graph(rows, knowledge, prior, generator(key))
+            graph = self._learned_graph(rows, knowledge, prior, generator(key), run.weight)
         elif self.required or self.forbidden or self.tiers or self.max_parents is not None:
             raise ValueError(
                 "`required`, `forbidden`, `tiers` and `max_parents` are of graphs that are learned, and `structure` is "
                 "given: leave them out, or take structure='search'."
             )
         self.edges_ = [list(edge) for edge in graph.directed_edges]
-        budget = self.memory_budget
-        params, trace, done = fit_params(rows, self._layout, prior, self.max_iter, self.tol, budget)
+        stopping = (self.max_iter, self.tol, self.memory_budget)
+        params, trace, done = fit_params(rows, self._layout, prior, *stopping, run.weight)
         self.history_ = {"objective": trace}
         self.n_iter_, self.converged_ = len(trace), done
         return params
 
-    def _learned_graph(self, rows: np.ndarray, knowledge: Knowledge, prior: Prior, rng: np.random.Generator) -> Graph:
+    def _learned_graph(
+        self,
+        rows: np.ndarray,
+        knowledge: Knowledge,
+        prior: Prior,
+        rng: np.random.Generator,
+        weights: np.ndarray | None = None,
+    ) -> Graph:
         names, columns = self._cell_names, self.columns_
+        if weights is not None and self.structure != "tree":
+            raise ValueError(
+                f"structure={self.structure!r} learns from rows that count alike, and `sample_weight` is given: take "
+                "structure='tree' or give the graph."
+            )
+        if weights is not None:
+            return chow_liu(rows, names, columns, knowledge, weights)
 
         def draws(graph: Graph, n: int, rng: np.random.Generator) -> np.ndarray:
             layout = Layout.of(graph, names, columns)
@@ -292,8 +308,8 @@ class BayesianNetwork(Model):
         return EdgeConfidence.of(self.graph_, graphs)
 
     # ---------------------------------------------------------------------- plumbing
-    def _prior(self, rows: np.ndarray) -> Prior:
-        means = np.nan_to_num(np.nanmean(rows, axis=0), nan=1.0)
+    def _prior(self, rows: np.ndarray, weights: np.ndarray | None = None) -> Prior:
+        means = np.nan_to_num(_means(rows, weights), nan=1.0)
         return Prior(self.pseudo_count, self.prior == "bdeu", self.min_variance, np.maximum(means, 1e-6))
 
     @property
@@ -343,3 +359,10 @@ class BayesianNetwork(Model):
         leaves = [exact[jax.tree_util.keystr(path)] for path, _ in paths[0]]
         model.params_ = jax.tree_util.tree_unflatten(paths[1], leaves)
         return model
+
+
+def _means(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """(d,) means of the observed cells."""
+    if weights is None:
+        return np.nanmean(rows, axis=0)
+    return np.nansum(rows * weights[:, None], axis=0) / (weights @ ~np.isnan(rows))

@@ -17,9 +17,15 @@ from likely.models.graphs.structure.knowledge import Knowledge
 _DISCRETE = ("binary", "categorical")
 
 
-def chow_liu(rows: np.ndarray, names: tuple[str, ...], columns: Columns, knowledge: Knowledge | None = None) -> Graph:
+def chow_liu(
+    rows: np.ndarray,
+    names: tuple[str, ...],
+    columns: Columns,
+    knowledge: Knowledge | None = None,
+    row_weights: np.ndarray | None = None,
+) -> Graph:
     """The most likely tree, or forest where nothing joins the kinds; pairs with a hole in them are left out of sums."""
-    weights = pairwise_information(rows, columns)
+    weights = pairwise_information(rows, columns, row_weights)
     if knowledge is not None and not knowledge.says_nothing(columns):
         return _branching(weights, names, knowledge)
     kinds = columns.kinds
@@ -34,13 +40,13 @@ def chow_liu(rows: np.ndarray, names: tuple[str, ...], columns: Columns, knowled
     return Graph([(names[a], names[b]) for a, b in edges], nodes=names)
 
 
-def pairwise_information(rows: np.ndarray, columns: Columns) -> np.ndarray:
+def pairwise_information(rows: np.ndarray, columns: Columns, weights: np.ndarray | None = None) -> np.ndarray:
     """(d, d) mutual information of pairs of cells in nats; those of real cells as if Gaussian given discrete ones."""
     d = rows.shape[1]
     out = np.zeros((d, d))
     discrete = [i for i, kind in enumerate(columns.kinds) if kind in _DISCRETE]
     if discrete:
-        out[np.ix_(discrete, discrete)] = _discrete_information(rows, columns, discrete)
+        out[np.ix_(discrete, discrete)] = _discrete_information(rows, columns, discrete, weights)
     for b in range(d):
         if columns.kinds[b] in _DISCRETE:
             continue
@@ -49,21 +55,24 @@ def pairwise_information(rows: np.ndarray, columns: Columns) -> np.ndarray:
                 continue
             seen = ~np.isnan(rows[:, [a, b]]).any(axis=1)
             x, y = np.asarray(rows[seen, a], np.float64), np.asarray(rows[seen, b], np.float64)
-            if len(x) < 3:
+            w = np.ones(len(x)) if weights is None else weights[seen]
+            if w.sum() < 3:
                 continue
             if columns.kinds[a] == "real":
-                out[a, b] = out[b, a] = _gaussian(x, y) if columns.kinds[b] == "real" else 0.0
+                out[a, b] = out[b, a] = _gaussian(x, y, w) if columns.kinds[b] == "real" else 0.0
             else:
-                out[a, b] = out[b, a] = _explained(x.astype(np.int64), y, columns.kinds[b])
+                out[a, b] = out[b, a] = _explained(x.astype(np.int64), y, columns.kinds[b], w)
     return out
 
 
-def _discrete_information(rows: np.ndarray, columns: Columns, places: list[int]) -> np.ndarray:
+def _discrete_information(
+    rows: np.ndarray, columns: Columns, places: list[int], weights: np.ndarray | None
+) -> np.ndarray:
     """Of all pairs at once: the joint counts of all states are one matrix product of indicators."""
     sizes = [max(2, columns.n_categories[place]) for place in places]
     codes = rows[:, places]
     hot = np.concatenate([codes[:, [i]] == np.arange(n) for i, n in enumerate(sizes)], axis=1).astype(np.float32)
-    joint = (hot.T @ hot).astype(np.float64)
+    joint = (hot.T @ hot).astype(np.float64) if weights is None else hot.T @ (hot * weights[:, None])
     starts = np.concatenate([[0], np.cumsum(sizes)])
     out = np.zeros((len(places), len(places)))
     for i in range(len(places)):
@@ -83,23 +92,24 @@ def _of_table(counts: np.ndarray) -> float:
     return max(0.0, float((p[seen] * np.log(p[seen] / expected[seen])).sum()))
 
 
-def _gaussian(x: np.ndarray, y: np.ndarray) -> float:
-    spread = x.std() * y.std()
-    r = float(np.mean((x - x.mean()) * (y - y.mean())) / spread) if spread > 0 else 0.0
+def _gaussian(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:
+    x, y = x - np.average(x, weights=weights), y - np.average(y, weights=weights)
+    spread = np.sqrt(np.average(x * x, weights=weights) * np.average(y * y, weights=weights))
+    r = float(np.average(x * y, weights=weights) / spread) if spread > 0 else 0.0
     return -0.5 * float(np.log(max(1e-12, 1 - r * r)))
 
 
-def _explained(codes: np.ndarray, y: np.ndarray, kind: str) -> float:
+def _explained(codes: np.ndarray, y: np.ndarray, kind: str, weights: np.ndarray) -> float:
     """What a discrete cell says of a real one, or of a count, by the likelihoods with and without it."""
-    n = np.bincount(codes).astype(np.float64)
-    sums, squares = np.bincount(codes, y), np.bincount(codes, y * y)
-    seen = n > 0
+    n, sums, squares = (np.bincount(codes, weights * power) for power in (np.ones_like(y), y, y * y))
+    seen, total, overall = n > 0, weights.sum(), float(np.average(y, weights=weights))
     mean = sums[seen] / n[seen]
     if kind == "count":
-        overall = max(float(y.mean()), 1e-12)
-        return max(0.0, float((n[seen] * mean * np.log(np.maximum(mean, 1e-12) / overall)).sum() / len(y)))
+        overall = max(overall, 1e-12)
+        return max(0.0, float((n[seen] * mean * np.log(np.maximum(mean, 1e-12) / overall)).sum() / total))
     variance = np.maximum(squares[seen] / n[seen] - mean**2, 1e-9)
-    return max(0.0, 0.5 * float(np.log(max(y.var(), 1e-9)) - (n[seen] * np.log(variance)).sum() / len(y)))
+    spread = max(float(np.average((y - overall) ** 2, weights=weights)), 1e-9)
+    return max(0.0, 0.5 * float(np.log(spread) - (n[seen] * np.log(variance)).sum() / total))
 
 
 def _tree(weights: np.ndarray, places: list[int]) -> list[tuple[int, int]]:

@@ -92,34 +92,50 @@ def to_working_precision(params: LinearGaussianParams) -> LinearGaussianParams:
     return jax.tree.map(lambda leaf: on_device(leaf, float_dtype()), params)
 
 
-def moments(rows: np.ndarray) -> Moments:
+def moments(rows: np.ndarray, weights: np.ndarray | None = None) -> Moments:
     """Number, mean and covariance of rows, in float64, by blocks so that a memory map is never held whole.
 
-    A hole counts as its column's mean: with holes these are not the rows' moments but a place to start from.
+    A hole counts as its column's mean: with holes these are not the rows' moments but a place to start from. Each row
+    counts once, or as often as its weight says.
     """
-    n, d = rows.shape
+    d = rows.shape[1]
     total, count, products = np.zeros(d), np.zeros(d), np.zeros((d, d))
-    for _, block in blocks(rows):
-        total += np.nansum(block, axis=0, dtype=np.float64)
-        count += len(block) - np.isnan(block).sum(axis=0)
-    mean = total / np.maximum(count, 1)
-    for _, block in blocks(rows):
+    for start, block in blocks(rows):
+        if weights is None:
+            total += np.nansum(block, axis=0, dtype=np.float64)
+            count += len(block) - np.isnan(block).sum(axis=0)
+        else:
+            own, holes = weights[start : start + len(block)], np.isnan(block)
+            total += own @ np.where(holes, 0.0, block)
+            count += own @ ~holes
+    mean = total / np.maximum(count, 1 if weights is None else np.finfo(float).tiny)
+    for start, block in blocks(rows):
         centred = block - mean
         np.copyto(centred, 0.0, where=np.isnan(centred))
-        products += centred.T @ centred
-    return Moments(*_arrays(float(n), mean, products / n))
+        products += (centred if weights is None else centred * weights[start : start + len(block), None]).T @ centred
+    n = float(len(rows) if weights is None else weights.sum())
+    return Moments(*_arrays(n, mean, products / n))
 
 
-def prepare(rows: np.ndarray, min_noise: float) -> Rows:
+def prepare(rows: np.ndarray, min_noise: float, weights: np.ndarray | None = None) -> Rows:
     """Complete rows as moments, the others as they are."""
     holed = np.isnan(rows).any(axis=1)
-    complete = None if holed.all() else moments(rows if not holed.any() else rows[~holed])
-    return Rows(complete, incomplete(rows[holed]) if holed.any() else None, *_arrays(min_noise))
+    complete = incomplete_rows = None
+    if not holed.all():
+        complete = moments(*_some(rows, weights, ~holed))
+    if holed.any():
+        incomplete_rows = incomplete(*_some(rows, weights, holed))
+    return Rows(complete, incomplete_rows, *_arrays(min_noise))
 
 
-def incomplete(rows: np.ndarray) -> Incomplete:
+def _some(rows: np.ndarray, weights: np.ndarray | None, which: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Some of the rows, as they are if they are all, and their weights."""
+    return (rows, weights) if which.all() else (rows[which], None if weights is None else weights[which])
+
+
+def incomplete(rows: np.ndarray, weights: np.ndarray | None = None) -> Incomplete:
     """Rows, with or without holes, in padded blocks."""
-    return Incomplete(*_arrays(*in_blocks(rows, BLOCK_ROWS, np.float64)))
+    return Incomplete(*_arrays(*in_blocks(rows, BLOCK_ROWS, np.float64, weights)))
 
 
 def _arrays(*values: Any) -> tuple[Array, ...]:
@@ -179,15 +195,14 @@ def expect_incomplete(params: LinearGaussianParams, given: Incomplete) -> Totals
         u = jnp.concatenate([code.mean, jnp.ones_like(code.mean[:, :1])], axis=1)
         second = u[:, :, None] * u[:, None, :]
         second = second.at[:, :-1, :-1].add(code.root @ jnp.swapaxes(code.root, 1, 2))
-        # Padding has nothing observed and x = 0, so the sums over observed cells need no weight.
-        seen = observed.astype(x.dtype)
+        seen, weighed = observed.astype(x.dtype) * weight[:, None], x * weight[:, None]
         own = Totals(
             log_likelihood=weight @ log_prob(params, x, observed, code),
             n_rows=weight.sum(),
             codes=jnp.einsum("n,nij->ij", weight, second),
             codes_seen=(seen.T @ second.reshape(-1, q * q)).reshape(-1, q, q),
-            cross=x.T @ u,
-            squares=(x**2).sum(axis=0),
+            cross=weighed.T @ u,
+            squares=(weighed * x).sum(axis=0),
             counts=seen.sum(axis=0),
         )
         return jax.tree.map(jnp.add, total, own), None

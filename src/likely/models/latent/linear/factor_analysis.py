@@ -143,6 +143,8 @@ class FactorAnalysis(LinearGaussian):
     tol: NonNegative = 1e-3
     min_noise: Share = 1e-3
 
+    _weighted = True
+
     @property
     def noise_variance_(self) -> np.ndarray:
         """(n_columns,) psi, in the squared units of the columns."""
@@ -155,11 +157,11 @@ class FactorAnalysis(LinearGaussian):
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> LinearGaussianParams:
         self._check_components()
         fit = partial(fit_by_em, max_iter=self.max_iter, tol=self.tol)
-        given = moments(rows)
+        given = moments(rows, run.weight)
         with careful():
             data = given, on_device(self.min_noise)
             result = fit(ecm_step, initial(key, data, self.n_components), data)
             if np.isnan(rows).any():
-                result = fit(em_step, result.params, prepare(rows, self.min_noise))
-        self._keep(result, rows)
+                result = fit(em_step, result.params, prepare(rows, self.min_noise, run.weight))
+        self._keep(result, rows, run.weight)
         return to_working_precision(result.params)

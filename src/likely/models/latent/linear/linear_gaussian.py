@@ -219,10 +219,10 @@ class LinearGaussian(Model):
                 f"`n_components` must be at most n_columns ({n_columns}), got {self.n_components}: lower it."
             )
 
-    def _keep(self, result: EMResult, rows: np.ndarray) -> None:
+    def _keep(self, result: EMResult, rows: np.ndarray, weights: np.ndarray | None) -> None:
         """What the fit tells of itself, the likelihood in the user's units."""
         self.n_iter_, self.converged_ = int(result.n_iter), bool(result.converged)
-        shift = self.cells_.scaling.log_jacobian((~np.isnan(rows)).mean(axis=0, keepdims=True))[0]
+        shift = self.cells_.scaling.log_jacobian(np.average(~np.isnan(rows), axis=0, weights=weights)[None])[0]
         self.history_["objective"] = (np.asarray(result.objective)[: self.n_iter_] + shift).tolist()
 
     def _by_rows(self, function: Callable[..., Any], rows: np.ndarray) -> Any:

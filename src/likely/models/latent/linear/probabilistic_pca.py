@@ -90,6 +90,7 @@ class ProbabilisticPCA(LinearGaussian):
     min_noise: Share = 1e-6
 
     _scaling = "common"
+    _weighted = True
 
     @property
     def noise_variance_(self) -> float:
@@ -107,14 +108,14 @@ class ProbabilisticPCA(LinearGaussian):
             raise ValueError(
                 "`solver` 'closed' needs complete rows, and some cells are NaN: use solver='auto' or 'em'."
             )
-        given = moments(rows)
+        given = moments(rows, run.weight)
         with careful():
             result = at_maximum(given, self.n_components, self.min_noise)
             if holes or self.solver == "em":
                 start = result.params if holes else _spread_out(key, given, self.n_components)
-                data = prepare(rows, self.min_noise)
+                data = prepare(rows, self.min_noise, run.weight)
                 result = fit_by_em(em_step, start, data, max_iter=self.max_iter, tol=self.tol)
-        self._keep(result, rows)
+        self._keep(result, rows, run.weight)
         return to_working_precision(result.params)
 
 

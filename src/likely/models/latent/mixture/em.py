@@ -162,13 +162,13 @@ def _pool_variances(mean: Array, seen: Array, columns: Columns) -> Array:
     return mean.at[:, quadratic].set(location**2 + pooled)
 
 
-def blocks_of(rows: np.ndarray, layout: Layout, k: int) -> Blocks:
-    """Rows as blocks, small ones where a row costs K r² numbers."""
+def blocks_of(rows: np.ndarray, layout: Layout, k: int, weights: np.ndarray | None = None) -> Blocks:
+    """Rows as blocks, small ones where a row costs K r² numbers; each counts once, or as often as its weight says."""
     missing = np.isnan(rows).any()
     # A row costs its cells; with joint Gaussians a vector for each component, and where it has holes a matrix.
     cost = max(rows.shape[1], k * max(1, len(layout.joint_places)) ** (2 if missing else 1))
     size = min(rounded_up(len(rows)), max(_LEAST_BLOCK_ROWS, min(_MOST_BLOCK_ROWS, _BLOCK_NUMBERS // cost)))
-    x, observed, weight = in_blocks(rows, size, rows.dtype)
+    x, observed, weight = in_blocks(rows, size, rows.dtype, weights)
     return Blocks(on_device(x), on_device(observed) if missing else None, on_device(weight))
 
 
@@ -195,13 +195,16 @@ def _overall_mean(blocks: Blocks, layout: Layout) -> Array:
     return (total + 0.1 * columns.ignorance.astype(total.dtype)) / (columns.spread(seen) + 0.1)
 
 
-def seeded(key: Array, rows: np.ndarray, prior: Prior, layout: Layout, k: int) -> MixtureParams:
+def seeded(
+    key: Array, rows: np.ndarray, prior: Prior, layout: Layout, k: int, weights: np.ndarray | None = None
+) -> MixtureParams:
     """Components around k rows that k-means++ picks, each half-way between its row and the overall mean."""
     order, seed_key = _order(key, len(rows))
     n_looked_at = min(len(rows), max(_ROWS_A_SEED * k, 1000))
-    pool = rows[np.asarray(order)[:n_looked_at]]
+    looked_at = np.asarray(order)[:n_looked_at]
+    pool, own = rows[looked_at], None if weights is None else on_device(weights[looked_at], rows.dtype)
     x, observed = on_device(np.nan_to_num(pool)), on_device(~np.isnan(pool))
-    return _seeded_params(seed_key, x, observed, prior, layout, k)
+    return _seeded_params(seed_key, x, observed, own, prior, layout, k)
 
 
 @eqx.filter_jit
@@ -212,9 +215,11 @@ def _order(key: Array, n: int) -> tuple[Array, Array]:
 
 
 @eqx.filter_jit
-def _seeded_params(key: Array, x: Array, observed: Array, prior: Prior, layout: Layout, k: int) -> MixtureParams:
+def _seeded_params(
+    key: Array, x: Array, observed: Array, weights: Array | None, prior: Prior, layout: Layout, k: int
+) -> MixtureParams:
     statistics = layout.columns.statistics(x, observed)
-    centres = _spread_out(key, statistics, k, jnp.asarray(~layout.columns.is_quadratic))
+    centres = _spread_out(key, statistics, k, jnp.asarray(~layout.columns.is_quadratic), weights)
     eta = gaussian = None
     if layout.factored is not None:
         cells, present = part(x[centres], observed[centres], layout.factored_places)
@@ -239,8 +244,10 @@ def _seeded_eta(own: Array, overall: Array, columns: Columns) -> Array:
     return columns.natural(mean)
 
 
-def _spread_out(key: Array, features: Array, k: int, use: Array) -> Array:
-    """k-means++: k row numbers, each drawn with probability proportional to its squared distance from those before."""
+def _spread_out(key: Array, features: Array, k: int, use: Array, weights: Array | None) -> Array:
+    """k-means++: k row numbers, each drawn with probability proportional to its weight times the square of its distance
+    from those before.
+    """
     features = jnp.where(use[None, :], features, 0)
     first_key, *keys = jax.random.split(key, k) if k > 1 else [key]
     squares = jnp.sum(features**2, axis=-1)
@@ -250,10 +257,14 @@ def _spread_out(key: Array, features: Array, k: int, use: Array) -> Array:
 
     def pick(nearest, key):
         # The small number lets a seed be chosen where all rows are alike, and all distances 0.
-        row = jax.random.categorical(key, jnp.log(nearest + 1e-12))
+        row = jax.random.categorical(key, jnp.log(nearest + 1e-12) + log_weights)
         return jnp.minimum(nearest, distances(row)), row
 
-    first = jax.random.randint(first_key, (), 0, len(features))
+    log_weights = 0 if weights is None else jnp.log(weights)
+    if weights is None:
+        first = jax.random.randint(first_key, (), 0, len(features))
+    else:
+        first = jax.random.categorical(first_key, log_weights)
     if k == 1:
         return first[None]
     _, others = lax.scan(pick, distances(first), jnp.stack(keys))

@@ -76,6 +76,8 @@ class Mixture(Model):
     pseudo_count: NonNegative = 1.0
     min_variance: Positive = 1e-4
 
+    _weighted = True
+
     @classmethod
     def _suited(cls, n_rows, n_columns, kinds):
         # About twenty rows a component: on digits and wine fewer lose, and up to there more gain.
@@ -104,7 +106,8 @@ class Mixture(Model):
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> MixtureParams:
         given = self.n_components
-        n_components = min(len(rows), between(2, len(rows) // _ROWS_A_COMPONENT, 100)) if given is None else given
+        n = len(rows) if run.weight is None else float(run.weight.sum())
+        n_components = min(len(rows), between(2, int(n) // _ROWS_A_COMPONENT, 100)) if given is None else given
         self.n_components_ = n_components
         if len(rows) < n_components:
             raise ValueError(
@@ -112,11 +115,12 @@ class Mixture(Model):
                 "lower it or give more rows."
             )
         layout = self._layout
-        blocks = blocks_of(rows, layout, n_components)
-        prior = prior_of(blocks, layout, self.pseudo_count, self.min_variance * len(rows) / n_components)
+        blocks = blocks_of(rows, layout, n_components, run.weight)
+        prior = prior_of(blocks, layout, self.pseudo_count, self.min_variance * n / n_components)
         step = partial(em_step, layout=layout)
         go = partial(run_em, step, data=(blocks, prior), max_iter=self.max_iter, tol=self.tol)
-        starts = [seeded(k, rows, prior, layout, n_components) for k in jax.random.split(key, self.n_init)]
+        seed = partial(seeded, rows=rows, prior=prior, layout=layout, k=n_components, weights=run.weight)
+        starts = [seed(k) for k in jax.random.split(key, self.n_init)]
         runs = [go(params, limit=on_device(_TRIAL_ITERATIONS)) for params in starts]
         best = max(runs, key=lambda run: _trace(run)[-1])
         result = go(best.params, limit=on_device(self.max_iter - int(best.n_iter)))

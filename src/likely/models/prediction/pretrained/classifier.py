@@ -217,7 +217,7 @@ class PretrainedClassifier(TransformerMixin, Trained, Predictor):
         schema = super()._given_schema(X)
         return schema.plain_numbers() if self.as_probabilities else schema
 
-    def _fit_cells(self, encoded: np.ndarray) -> Cells:
+    def _fit_cells(self, encoded: np.ndarray, weight: np.ndarray | None = None) -> Cells:
         if isinstance(self.pretrain, Stack):
             return self.pretrain.table.cells
         return cells_of(encoded, self.schema_, self.as_probabilities)
