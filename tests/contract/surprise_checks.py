@@ -92,3 +92,16 @@ def erased(rows: np.ndarray, seed: int, share: float = 0.4) -> np.ndarray:
     holes = rng.random(rows.shape) < share
     holes[np.arange(len(rows)), rng.integers(0, rows.shape[1], len(rows))] = False
     return np.where(holes, np.nan, rows)
+
+
+def check_borrowed_shape(tail: np.ndarray, exact: np.ndarray, n_cells: np.ndarray, n: int = 32) -> None:
+    """Whether tails of a Gaussian's rows, by the shape of a whole row's evidence, are as near as that shape allows.
+
+    The evidence of k cells is -χ²/2 with k degrees of freedom, but for a constant: put to one mean and deviation, those
+    of k and of 3 differ by a distance of Kolmogorov and Smirnov's. The mean of n draws adds 1/√n deviations, in each of
+    which there is less than the whole of the probability.
+    """
+    t = np.linspace(-2, 10, 4001)
+    shape = {k: stats.chi2.cdf(k + t * np.sqrt(2 * k), k) for k in (1, 2, 3)}
+    apart = np.mean([np.abs(shape[k] - shape[3]).max() for k in n_cells.tolist()])
+    assert np.sqrt(np.mean((tail - exact) ** 2)) < np.hypot(apart, 1 / np.sqrt(n))

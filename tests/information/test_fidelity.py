@@ -395,3 +395,13 @@ def test_bad_input_is_refused(real):
         likely.fidelity(*([real.with_columns(rich=pl.lit("no"))] * 2), target="rich")
     with pytest.raises(ValueError, match="too few to learn from"):
         likely.fidelity(real, real.with_columns(rich=pl.lit(None, pl.String)), target="rich")
+
+
+def test_the_last_digit_of_many_is_no_grid(global_random_seed):
+    """Numbers written with three decimals that hardly repeat may be drawn with more; cents may not."""
+    rng = np.random.default_rng(global_random_seed)
+    real = pl.DataFrame({"size": rng.normal(170, 9, N).round(3), "price": rng.lognormal(2, 1, N).round(2)})
+    drawn = real.with_columns(pl.col("size") + 1e-5, pl.col("price") + 1e-5)
+    rows = read_together({"the real rows": real, "the drawn rows": drawn})
+    found, _, _ = impossible_values(rows, rng)
+    assert {(one.column, one.what) for one in found if "grid" in one.what} == {("price", "off the grid")}

@@ -14,7 +14,7 @@ import likely
 from likely.contract.evidence import Evidence
 from likely.information.dependence import most_dependent_pairs, mutual_information
 from likely.leaderboard import Entry, Leaderboard
-from likely.leaderboard.report import probes
+from likely.leaderboard.report import probes, row_sections
 from likely.leaderboard.report.png import contact_sheet
 from likely.leaderboard.report.report import report
 from likely.schema import Column, Schema
@@ -253,3 +253,42 @@ def test_contact_sheet_is_a_picture_of_the_rows():
     assert colour.startswith(b"\x89PNG")
     with pytest.raises(ValueError, match="no pictures"):
         contact_sheet(Schema.real(4), rows)
+
+
+def test_gains_are_means_of_paired_differences_with_errors_by_rows():
+    schema = likely.Schema((likely.Column("a", "real"), likely.Column("b", "real"), likely.Column("c", "binary")))
+    rng = np.random.default_rng(0)
+    truth = np.column_stack([rng.normal(size=(40, 2)), rng.integers(0, 2, 40)])
+    guess, simple = truth + [0.5, 0.5, 0], np.where([True, True, False], truth + 1.0, 0.0)
+    cells = np.ones_like(truth, bool)
+    cells[:, 1] = rng.random(40) < 0.5
+    scale = np.array([1.0, 2.0, 1.0])
+    numeric, discrete = probes.gains(truth, guess, simple, cells, schema, scale)
+    # (1 - 0.25) of the first column, a quarter of it of the second, which is twice as wide.
+    n, m = 40, int(cells[:, 1].sum())
+    expected = 0.75 * (n + m / 4) / (n + m)
+    assert numeric.of == "numeric"
+    np.testing.assert_allclose(numeric.mean, expected)
+    by_row = (0.75 - expected) + cells[:, 1] * (0.1875 - expected)
+    np.testing.assert_allclose(numeric.stderr, np.sqrt(np.sum(by_row**2)) / (n + m))
+    np.testing.assert_allclose(discrete.mean, truth[:, 2].mean())
+    assert numeric.is_clear
+    none, _ = probes.gains(truth, simple, simple, cells, schema, scale)
+    assert (none.mean, none.is_clear) == (0.0, False)
+    assert probes.gains(truth, guess, simple, np.zeros_like(cells), schema, scale) == []
+
+
+def test_odd_rows_have_the_numbers_that_they_have_in_the_file():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(120, 2))
+    split = likely.datasets.dataset.split_rows(120, name="rows")
+    odd = int(split.test[3])
+    rows[odd] = [9.0, -9.0]
+    board = likely.compare([likely.Independent()], rows)
+    page = row_sections.odd_rows_section(board)
+    first = page[page.index("<tbody>") :]
+    assert first.startswith(f"<tbody><tr><td class='n'>{odd + 1}</td>")
+    assert "as they are in the file" in page
+    some = likely.compare([likely.Independent()], rows, n_score_rows=8)
+    assert set(some.dataset.row_numbers["test"]) <= set(split.test.tolist())
+    np.testing.assert_array_equal(some.dataset.test, rows[some.dataset.row_numbers["test"]])

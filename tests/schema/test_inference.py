@@ -52,6 +52,44 @@ def test_numbers_are_read_as_what_they_are(library, global_random_seed):
     assert all(row.why for row in schema.explain())
 
 
+@pytest.mark.parametrize("single", [False, True])
+def test_rounded_numbers_in_other_units_are_a_grid_without_spikes(single, global_random_seed):
+    """Whole numbers that were standardised repeat as they did before: every value is one, not a spike."""
+    found = numbers(global_random_seed)
+    for name in ("grid of scales", "grid of ages", "grid of halves", "grid of thousands", "count"):
+        whole = found[name].astype(float)
+        other = ((whole - whole.mean()) / whole.std()).astype(np.float32 if single else np.float64)
+        column = Schema.infer(other[:, None]).columns[0]
+        assert (column.kind, column.spikes) == ("grid", ()), name
+        places = (other.astype(float) - column.offset) / column.step
+        np.testing.assert_allclose(places, np.rint(places), atol=1e-3)
+        # The step is that of the values which there are, in the new units.
+        steps = np.unique(np.diff(np.unique(whole)))
+        np.testing.assert_allclose(column.step * whole.std(), np.gcd.reduce((2 * steps).astype(int)) / 2, rtol=1e-5)
+
+
+def test_a_grid_with_an_offset_comes_back_and_has_masses(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    ages = rng.integers(18, 60, N)
+    rows = ((ages - 33.3) / 7.7)[:, None]
+    schema = Schema.infer(rows)
+    np.testing.assert_allclose(schema.decode(schema.encode(rows)), rows, atol=1e-12)
+    again = Schema.from_json(json.loads(json.dumps(schema.to_json())))
+    assert again == schema
+    shifted, whole = schema.encode(rows), Schema.infer(ages[:, None].astype(float)).encode(ages[:, None])
+    free = Schema((Column("x0", "grid", step=1.0),))
+    one, other = Cells.fit(shifted, schema), Cells.fit(whole, free)
+    np.testing.assert_array_equal(one.apply(shifted, float), other.apply(whole, float))
+    np.testing.assert_allclose(one.log_weight(shifted), other.log_weight(whole))
+
+
+def test_values_that_repeat_throughout_are_no_spikes(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    values = rng.normal(size=15)  # on no grid
+    column = Schema.infer(np.append(rng.choice(values, N), rng.normal(size=N))[:, None]).columns[0]
+    assert (column.kind, column.spikes) == ("real", ())
+
+
 def test_a_column_s_kind_does_not_flip_at_a_hundred(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     ages = rng.integers(18, 100, N)

@@ -233,7 +233,8 @@ def _fit_codec(column: Column, cells: np.ndarray, numbers: Numbers, weight: np.n
         return Calendar.fit(x, ticks, w) if numbers == "bins" else Warp.fit(x, step=1.0, weight=w)
     if column.kind == "grid":
         if numbers == "bins":
-            return Bins.fit(x, float(column.step or 1), column.support, weight=w)
+            low, high = (None if end is None else end - column.offset for end in column.support)
+            return Bins.fit(x, float(column.step or 1), (low, high), weight=w)
         step = float(column.step or 1)
         return Warp.fit(x, step=step, weight=w) if column.is_warped else Warp.straight(x, step, w)
     others = ~np.isin(x, column.spikes)

@@ -24,7 +24,7 @@ from likely.contract.estimator import FitRun, check_count, offered
 from likely.contract.evidence import Evidence
 from likely.contract.fingerprint import Fingerprint, named_columns
 from likely.contract.mixing import DrawnRows, Sampling, warn_if_unsure
-from likely.contract.rounding import mass_of_intervals
+from likely.contract.rounding import bounds_of_masses, mass_of_intervals
 from likely.contract.scikit_learn import DensityMixin
 from likely.contract.settings import seed_of
 from likely.contract.surprise import N_DRAWS, Surprise, surprise_of
@@ -313,6 +313,16 @@ class Model(DensityMixin, Hooks, TableEstimator):
         """Log p of rows with rounded cells: the mass of their intervals."""
         evidence = lambda rows: self._evidence(rows, self._key("evidence"))  # noqa: E731
         return mass_of_intervals(self.cells_, encoded, evidence, generator(self._key("evidence")))
+
+    def _log_p_to_compare(self, encoded: np.ndarray, effort: int | None) -> np.ndarray:
+        """(n,) log p of encoded rows, to be compared with that of others: of rounded cells by the first few points.
+
+        All rows share their points, and so most of what few points miss.
+        """
+        if not self.cells_.is_rounded:
+            return self._evidence_of(encoded, effort)[0].values
+        evidence = lambda rows: self._evidence(rows, self._key("evidence"))  # noqa: E731
+        return bounds_of_masses(self.cells_, encoded, evidence, generator(self._key("evidence")), 1)[0][:, 0]
 
     def _evidence_of(self, encoded: np.ndarray, budget: float | None) -> tuple[Evidence, int | None]:
         """The evidence of encoded rows as the user sees it, and the effort behind it."""

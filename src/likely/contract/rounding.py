@@ -26,16 +26,30 @@ def mass_of_intervals(
 
     All rows share their points, so that a row's evidence does not depend on the rows beside it.
     """
-    bounds, method = np.empty((len(encoded), N_GROUPS)), ""
-    for group in range(N_GROUPS):
+    bounds, method = bounds_of_masses(cells, encoded, evidence, rng)
+    about = f"{method}, rounded cells by {N_GROUPS * N_POINTS} points"
+    return Evidence.lower_bound(bounds.mean(axis=1), bounds, method=about)
+
+
+def bounds_of_masses(
+    cells: Cells,
+    encoded: np.ndarray,
+    evidence: Callable[[np.ndarray], Evidence],
+    rng: np.random.Generator,
+    n_groups: int = N_GROUPS,
+) -> tuple[np.ndarray, str]:
+    """(n, n_groups) independent bounds of log P of each row, and how they were found; the first few are the same,
+    however many are asked for.
+    """
+    bounds, method = np.empty((len(encoded), n_groups)), ""
+    for group in range(n_groups):
         logs = np.empty((len(encoded), N_POINTS))
         for number, point in enumerate(_points(rng, encoded.shape[1])):
             found = evidence(cells.apply(encoded, float_dtype(), point[None]))
             logs[:, number] = found.values + cells.log_weight(encoded, point[None])
             method = found.method
         bounds[:, group] = logsumexp(logs, axis=1) - np.log(N_POINTS)
-    about = f"{method}, rounded cells by {N_GROUPS * N_POINTS} points"
-    return Evidence.lower_bound(bounds.mean(axis=1), bounds, method=about)
+    return bounds, method
 
 
 def _points(rng: np.random.Generator, n_columns: int) -> np.ndarray:

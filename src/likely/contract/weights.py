@@ -67,7 +67,10 @@ def checked_weight(weight: Any, n_rows: int) -> np.ndarray | None:
             "many such rows there are."
         )
     if not out.any():
-        raise ValueError("`sample_weight` is 0 for every row, so there is nothing to learn from: give some a weight.")
+        raise ValueError(
+            "Sample weights must contain at least one non-zero number: `sample_weight` is 0 for every row, so there is "
+            "nothing to learn from."
+        )
     return None if (out == 1).all() else out
 
 

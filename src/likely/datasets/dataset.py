@@ -23,6 +23,8 @@ class Dataset:
     name : what tables and reports call the data.
     labels : one array per part under the keys "train", "valid", "test"; None where there are none. They are for
         colouring plots, for judging codes, and for the few models that learn from labels; no other sees them.
+    row_numbers : of each part, the numbers, from 0, that its rows have in the file or table that they came from; None
+        where that is not known.
     notes : remarks on how a file was read where it could have been read otherwise, a sentence each.
     """
 
@@ -33,6 +35,7 @@ class Dataset:
     name: str
     labels: dict[str, np.ndarray] | None = None
     notes: tuple[str, ...] = ()
+    row_numbers: dict[str, np.ndarray] | None = None
 
     def __repr__(self) -> str:
         sizes = " / ".join(f"{len(rows):,}" for rows in (self.train, self.valid, self.test))
@@ -79,6 +82,10 @@ class Split(NamedTuple):
     def take(self, rows: Any) -> tuple[Any, Any, Any]:
         """The three parts of an array or of a data frame."""
         return rows[self.train], rows[self.valid], rows[self.test]
+
+    def row_numbers(self, n_rows: int) -> dict[str, np.ndarray]:
+        """The numbers of the rows in three parts, by the names of the parts."""
+        return dict(zip(self._fields, self.take(np.arange(n_rows)), strict=True))
 
     def take_labels(self, labels: np.ndarray) -> dict[str, np.ndarray]:
         """Labels in three parts, by the names of the parts."""

@@ -95,7 +95,8 @@ def compare(
     with open_watch(progress, data, list(models)) as watch:
         entries, unfinished = _measure(models, data, test, watch, how, kept)
         scored = {} if target is None else {"target": target, "score_name": how.score_name(entries)}
-        board = Leaderboard(entries, replace(data, test=how.rows(test)), seed, unfinished=unfinished, **scored)
+        shown = replace(data, test=how.rows(test), **_numbers_of(data, how.rows(test), n_score_rows, seed))
+        board = Leaderboard(entries, shown, seed, unfinished=unfinished, **scored)
         if report is not None and entries:
             watch.stage("report")
             _write_report(board, report)
@@ -161,7 +162,7 @@ def as_dataset(dataset: Any, seed: int = 0) -> Any:
     rows = dataset if as_frame(dataset) is not None else as_array(dataset)
     split = split_rows(len(rows), name="the data", seed=seed)
     train, valid, test = (take(rows, index) for index in split)
-    return Dataset(train, valid, test, Schema.infer(rows), "data")
+    return Dataset(train, valid, test, Schema.infer(rows), "data", row_numbers=split.row_numbers(len(rows)))
 
 
 def _some_rows(rows: Any, n: int | None, seed: int) -> Any:
@@ -169,6 +170,15 @@ def _some_rows(rows: Any, n: int | None, seed: int) -> Any:
     if n is None or n >= len(rows):
         return rows
     return take(rows, np.sort(np.random.RandomState(seed).permutation(len(rows))[:n]))
+
+
+def _numbers_of(data: Any, test: Any, n: int | None, seed: int) -> dict[str, Any]:
+    """The numbers of the scored rows in their file, as a keyword of the data set; None where they are not known."""
+    known = getattr(data, "row_numbers", None)
+    if known is None:
+        return {}
+    numbers = _some_rows(known["test"], n, seed)
+    return {"row_numbers": known | {"test": numbers} if len(numbers) == len(test) else None}
 
 
 def _check_rows(n: Any) -> None:

@@ -37,6 +37,7 @@ class Column:
     categories : the values that the codes 0, 1, ... of a coded column stand for.
     step : distance between the values of a grid.
     support : lowest and highest value that there can be, None where nothing is known; drawn values respect it.
+    offset : of a grid, by which its values are off the multiples of its step.
     spikes : values of a real column that have a probability of their own: a zero, a cap, a code such as 999.
     is_warped : a real or grid column is bent by a monotone map before it is read as Gaussian, since it is skewed,
         heavy-tailed or bounded.
@@ -51,6 +52,7 @@ class Column:
     categories: tuple | None = None
     _: KW_ONLY
     step: float | None = None
+    offset: float = 0.0
     support: tuple[float | None, float | None] = (None, None)
     spikes: tuple[float, ...] = ()
     is_warped: bool = False
@@ -65,6 +67,8 @@ class Column:
             raise SchemaError(
                 f"grid column {self.name!r} needs the distance of its values: Column(name, 'grid', step=1)."
             )
+        if self.offset and self.kind != "grid":
+            raise SchemaError(f"{self.kind} column {self.name!r} cannot have an offset: only grids do.")
         if self.kind == "datetime" and self.resolution not in RESOLUTIONS:
             known = ", ".join(RESOLUTIONS)
             raise SchemaError(f"resolution of column {self.name!r} must be one of {known}, got {self.resolution!r}.")
@@ -115,7 +119,8 @@ class Column:
         if self.kind == "binary" and self.categories is not None:
             return f"binary: {self.categories[0]!r} or {self.categories[1]!r}"
         if self.kind == "grid":
-            return f"grid of {self.step:g}{self._support_in_words}"
+            off = f", {self.offset:g} off" if self.offset else ""
+            return f"grid of {self.step:g}{off}{self._support_in_words}"
         if self.kind == "datetime":
             return f"datetime by the {self.resolution}"
         if self.kind == "real":

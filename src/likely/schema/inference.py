@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from likely.schema.column import RESOLUTIONS, Column, Kind, LeftOut, SchemaError
-from likely.schema.numbers import FEW, grid_step, plain, read_numbers
+from likely.schema.numbers import FEW, grid_step, plain, read_numbers, shifted_grid
 from likely.schema.values import is_missing, microseconds, series_cells
 
 _MANY = 0.9  # share of different values from which on a column may tell rows apart rather than describe them
@@ -91,11 +91,13 @@ def _numbers_of_kind(name: str, kind: Kind, cells: Sequence, dtype: str | None) 
         raise SchemaError(f"column {name!r} cannot be a grid: it holds words.") from None
     values = np.unique(numbers)
     # As many cells as the finest grid asks for, so that any common step is found.
-    step = grid_step(values, 1 << 60) if len(values) else None
+    step, offset = grid_step(values, 1 << 60) if len(values) else None, 0.0
+    if step is None and len(values):
+        step, offset = shifted_grid(values) or (None, 0.0)
     if step is None:
         raise SchemaError(f"column {name!r} cannot be a grid: its numbers are not rounded; read it as real.")
-    low = 0.0 if values[0] >= 0 else None
-    return Column(name, "grid", step=step, support=(low, None), dtype=dtype, why="as you say")
+    low = 0.0 if values[0] >= 0 and not offset else None
+    return Column(name, "grid", step=step, offset=offset, support=(low, None), dtype=dtype, why="as you say")
 
 
 def _categories(name: str, series: Any, dtype: str) -> Column | LeftOut:

@@ -17,10 +17,12 @@ _MAX_DECIMALS = 6  # digits after the point that a grid may have
 _PLAIN_DECIMALS = 2  # Whole numbers and cents are rounded however many values there are.
 _POINTS_A_CELL = 20  # A grid with more points than this times the cells shows itself by repeated values only.
 _MIN_TIES = 0.05  # share of the cells that repeat a value; of reals that are not rounded hardly any do
+_MOST_PARTS = 12  # steps of the least gap, of rounded numbers in other units
 _NICE = (1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 2500, 5000, 10_000, 100_000, 1_000_000)
 # The p-value down to which counts pass for Poisson. A table has many columns and is read often, so the test is mild.
 POISSON_LEVEL = 1e-4
 SPIKE_SHARE, SPIKE_CELLS = 0.02, 10  # a real value repeated in so many cells, by share and by number, is a spike
+_MOST_SPIKES = 5  # Where more values repeat so often, repeating is what the column does.
 _END_SHARE = 0.005  # at the ends of the range, where caps are, by this share
 MAX_SKEWNESS = 0.2  # Bowley's, of the deciles: 0 for any symmetric column, 0.45 for an exponential one
 MAX_TAILS = 5.0  # spread of the central 98% over that of the central half: 3.45 for a Gaussian, 4.5 for a Laplace
@@ -55,7 +57,8 @@ def read_numbers(cells: np.ndarray) -> Numbers:
         return Numbers("binary", "two values", {"categories": tuple(plain(value) for value in values)})
     step = grid_step(values, len(cells))
     if step is None:
-        return _read_reals(values, counts)
+        found = shifted_grid(values) if 1 - len(values) / len(cells) >= _MIN_TIES else None
+        return _read_reals(values, counts) if found is None else _read_shifted_grid(values, counts, *found)
     if step == 1 and values[0] >= 0:
         p = poisson_p_value(values, counts)
         if p > POISSON_LEVEL:
@@ -104,6 +107,55 @@ def grid_step(values: np.ndarray, n_cells: int) -> float | None:
     return step if rounded else None
 
 
+def shifted_grid(values: np.ndarray) -> tuple[float, float] | None:
+    """Step and offset of numbers (distinct, in order) that were rounded first and then put into other units.
+
+    Examples
+    --------
+    >>> whole = np.array([18.0, 19, 22, 23, 30, 41])
+    >>> step, offset = shifted_grid((whole - 27.3) / 8.1)
+    >>> round(1 / step, 6), np.rint((whole[0] - 27.3) / 8.1 / step - offset / step)
+    (8.1, np.float64(-9.0))
+    """
+    if not np.isfinite(values).all() or len(values) < 3:
+        return None
+    with np.errstate(over="ignore"):
+        precision = 2e-7 if (values.astype(np.float32) == values).all() else 4e-16
+    off = 4 * precision * float(np.abs(values).max())  # how far arithmetic may put a value from its place
+    gaps, width = np.diff(values), float(values[-1] - values[0])
+    # The least gap is some steps wide, most often one; where no two values are neighbours, a few.
+    for parts in range(1, _MOST_PARTS + 1):
+        first = float(gaps.min()) / parts
+        if off > 0.01 * first:
+            return None
+        # From the narrowest gap on, the step is known better and better: a wide one takes it times the steps so far.
+        places = _placed(values, first)
+        if places is None:
+            continue
+        step = width / float(places[-1])
+        if (np.abs(values - values[0] - places * step) <= off + 1e-9 * step).all():
+            return step, float(values[0] - np.rint(values[0] / step) * step)
+    return None
+
+
+def _placed(values: np.ndarray, step: float) -> np.ndarray | None:
+    """Numbers of steps from the first value, while the step is made exact by each; None where one lies between."""
+    gaps = np.sort(np.diff(values))
+    steps = total = 0.0
+    for gap in np.unique(gaps):
+        number = gap / step
+        if abs(number - round(number)) > 0.05:
+            return None
+        steps, total = steps + round(number), total + gap
+        step = total / steps
+    return np.concatenate([[0], np.cumsum(np.rint(np.diff(values) / step))])
+
+
+def _read_shifted_grid(values: np.ndarray, counts: np.ndarray, step: float, offset: float) -> Numbers:
+    why = f"{len(values)} different values, all a multiple of {step:.4g} apart: rounded numbers in other units"
+    return Numbers("grid", why, {"step": step, "offset": offset, "is_warped": _is_odd_shaped(values, counts)})
+
+
 def _read_grid(values: np.ndarray, counts: np.ndarray, step: float) -> Numbers:
     support = (0.0 if values[0] >= 0 else None, None)
     why = f"{len(values)} different values, all multiples of {step:g}"
@@ -146,6 +198,8 @@ def _read_reals(values: np.ndarray, counts: np.ndarray) -> Numbers:
         is_spike[end] |= counts[end] >= max(SPIKE_CELLS, _END_SHARE * n)
     if values[0] == 0:
         is_spike[0] |= counts[0] >= 3  # Positive numbers come near 0, and only what is meant as 0 is 0.
+    if is_spike.sum() > _MOST_SPIKES:  # Values repeat throughout, so that none of them stands out.
+        is_spike[:] = False
     rest, weights = values[~is_spike], counts[~is_spike]
     if len(rest) < FEW:
         return Numbers("real", "numbers", {})

@@ -53,7 +53,7 @@ def encode_values(column: Column, cells: Any) -> np.ndarray:
     if bad.any():
         row = int(np.argmax(bad))
         raise contradiction(column, numbers[row], row)
-    return numbers
+    return numbers - column.offset if column.offset else numbers
 
 
 def _series_values(column: Column, series: Any) -> np.ndarray:
@@ -121,6 +121,8 @@ def decode_values(column: Column, cells: np.ndarray) -> np.ndarray:
     if column.kind == "grid":
         # A multiple of the step, written as a decimal fraction is: 0.3 and not 0.30000000000000004.
         step = float(column.step or 1)
+        if column.offset:
+            return np.rint(cells / step) * step + column.offset
         return np.round(np.rint(cells / step) * step, max(0, math.ceil(-math.log10(step)) + 2))
     if column.categories is None:
         return cells
@@ -160,7 +162,8 @@ def contradiction(column: Column, value: Any, row: int) -> SchemaError:
     low, high = column.support
     between = "" if low is None else f" {'above' if column.kind == 'real' else 'from'} {low:g}"
     between += "" if high is None else f" up to {high:g}"
-    named = {"binary": "0 or 1", "count": "0, 1, 2, ...", "grid": f"a multiple of {column.step or 1:g}{between}"}
+    off = f" and {column.offset:g}" if column.offset else ""
+    named = {"binary": "0 or 1", "count": "0, 1, 2, ...", "grid": f"a multiple of {column.step or 1:g}{off}{between}"}
     need = named.get(column.kind, f"a finite number{between}")
     return SchemaError(
         f"column {column.name!r} is {column.kind} and needs {need}, but row {row} holds {value!r}: correct the row, or "

@@ -307,8 +307,17 @@ def find(name: str) -> Entry:
     raise ValueError(f"there is no model {name!r}.{hint} Models: {', '.join(known)}.")
 
 
+# Estimators around models, which a file may name too.
+AROUND_MODELS = {
+    "AnomalyDetector": "likely.models.prediction.anomaly_detector",
+    "Imputer": "likely.models.prediction.imputer",
+}
+
+
 def model_class(name: str) -> Any:
     """The class of an estimator, imported now."""
+    if name in AROUND_MODELS:
+        return getattr(importlib.import_module(AROUND_MODELS[name]), name)
     entry = next((entry for entry in ENTRIES if entry.class_name == name), None) or find(name)
     return getattr(importlib.import_module(entry.module), entry.class_name)
 

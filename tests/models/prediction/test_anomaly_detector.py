@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import likely
@@ -99,3 +100,16 @@ def test_numbers_are_read_plainly():
     schema = anomaly_detector._with_plain_numbers(likely.Schema.infer(skewed))
     assert schema.kinds == ("real", "real")
     assert all(column.is_plain for column in schema.columns)
+
+
+def test_saved_and_loaded_it_says_the_same(detector, rows, tmp_path):
+    frame = pl.DataFrame(rows, schema=["a", "b", "c"])
+    for own, one in ((rows, detector), (frame, likely.AnomalyDetector(**SMALL).fit(frame))):
+        one.save(tmp_path / "detector.likely")
+        again = likely.load(tmp_path / "detector.likely")
+        np.testing.assert_array_equal(again.decision_function(own), one.decision_function(own))
+        assert again.contamination == one.contamination
+        assert again.n_features_in_ == 3
+        assert again.surprise(own).why(1)[0] == one.surprise(own).why(1)[0]
+    with pytest.raises(NotFittedError):
+        likely.AnomalyDetector().save(tmp_path / "unfitted.likely")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import ndtr
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
@@ -63,3 +64,35 @@ def test_the_default_and_what_is_refused(frame):
         Imputer(likely.GAN()).fit(frame)
     with pytest.raises(ValueError, match="model"):
         Imputer("mixture").fit(frame)
+
+
+def test_multiple_imputation_by_rubin_s_rules_covers_as_often_as_it_should(global_random_seed):
+    """The mean of a column half of which is unobserved, from a correlated one that is whole.
+
+    Draws are made with the parameters as they were fitted, so that the variance by Rubin's rules is
+    σ²/n (1 + (1 + 1/m) f (1 - ρ²)), where that of the estimate is σ²/n (1 + f / (1 - f) (1 - ρ²)), to first order.
+    """
+    n, m, rho, share, n_tables = 200, 10, 0.5, 0.5, 60
+    rng = np.random.default_rng(global_random_seed)
+    model = likely.Mixture(1, covariance="full", n_init=1, tol=1e-6, schema=likely.Schema.real(2), random_state=0)
+    errors, variances = np.empty(n_tables), np.empty(n_tables)
+    for table in range(n_tables):
+        x = rng.normal(size=n)
+        rows = np.column_stack([x, rho * x + np.sqrt(1 - rho**2) * rng.normal(size=n)])
+        rows[::2, 1] = np.nan
+        means, within = zip(*[(c[:, 1].mean(), c[:, 1].var(ddof=1) / n) for c in drawn(model, rows, m)], strict=True)
+        errors[table] = np.mean(means)
+        variances[table] = np.mean(within) + (1 + 1 / m) * np.var(means, ddof=1)
+    rubin = (1 + (1 + 1 / m) * share * (1 - rho**2)) / n
+    truth = (1 + share / (1 - share) * (1 - rho**2)) / n
+    alarm = 4.5  # standard errors, beyond which there is a false alarm in 10^5
+    assert abs(variances.mean() - rubin) < alarm * variances.std(ddof=1) / np.sqrt(n_tables) + 2 * rubin / n
+    assert variances.mean() > (1 + 0.5 * share * (1 - rho**2)) / n  # What is within the copies alone is too little.
+    covered = np.mean(np.abs(errors) < 1.96 * np.sqrt(variances))
+    expected = 2 * ndtr(1.96 * np.sqrt(rubin / truth)) - 1
+    assert abs(covered - expected) < alarm * np.sqrt(expected * (1 - expected) / n_tables)
+
+
+def drawn(model, rows, m):
+    """Completed copies of the rows."""
+    return model.fit(rows).condition(rows).sample(m, random_state=1)

@@ -137,11 +137,11 @@ def _encoded(column: Column, value: Any) -> float:
     if column.categories is not None:
         return _code(column, value)
     number = _number(column, value)
-    steps = number / float(column.step or 1)
+    steps = (number - column.offset) / float(column.step or 1)
     between = column.kind == "grid" and math.isfinite(steps) and abs(steps - round(steps)) > _OFF_GRID
     if between or contradictions(column, np.array([number]))[0]:
         raise ValueError(f"column {column.name!r} is {column.reading} and never {value!r}.")
-    return number
+    return number - column.offset
 
 
 def _code(column: Column, value: Any) -> float:
@@ -213,7 +213,7 @@ def _end(column: Column, end: Any, sign: int) -> float:
         raise ValueError(
             f"column {column.name!r}: the end of a range is {end!r}: give a number, or None if it is open."
         )
-    return number
+    return number - column.offset
 
 
 def _inwards(low: float, high: float) -> tuple[float, float]:
@@ -229,8 +229,8 @@ def _support(column: Column) -> tuple[float, float]:
     """The lowest and the highest value that there can be; of a grid in units of its step."""
     low, high = column.support
     step = float(column.step or 1) if column.kind == "grid" else 1.0
-    least = (0.0 if column.kind == "count" else -math.inf) if low is None else low / step
-    return least, math.inf if high is None else high / step
+    least = (0.0 if column.kind == "count" else -math.inf) if low is None else (low - column.offset) / step
+    return least, math.inf if high is None else (high - column.offset) / step
 
 
 def _collection(column: Column, values: Any) -> tuple[float | Allowed, str]:

@@ -20,7 +20,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from likely.contract.effort import check_budget, warn_if_wide
-from likely.contract.evidence import Evidence
 from likely.contract.notebook import columns_of
 from likely.contract.surprise.results import FEW, CellSurprise, Surprise
 from likely.contract.surprise.tail import Tail, tail_of
@@ -44,7 +43,11 @@ def surprise_of(model: Any, X: Any, n_draws: int, random_state: Any, budget: flo
     source = Source(model, encoded, _draws(model, int(n_draws), random_state), effort)
     patterns, pattern_of = _patterns(~np.isnan(encoded))
     calibration = Calibration.of(source, patterns, np.bincount(pattern_of, minlength=len(patterns)))
-    tail = calibration.tails(evidence, pattern_of)
+    if model.cells_.is_rounded:  # as the draws are: by the first of several bounds, which has the error of one
+        n_bounds = evidence.replicates.shape[1]
+        tail = calibration.tails(evidence.replicates[:, 0], evidence.stderr * np.sqrt(n_bounds), pattern_of)
+    else:
+        tail = calibration.tails(evidence.values, evidence.stderr, pattern_of)
     return Surprise(
         evidence, tail.probability, tail.stderr, tail.surprise, calibration.worth[pattern_of], source.explain
     )
@@ -60,8 +63,8 @@ class Source:
     effort: int | None
 
     def log_p(self, encoded: np.ndarray) -> np.ndarray:
-        """The evidence's values of encoded rows, in the user's measure, by the same effort whatever their number."""
-        return self.model._evidence_of(encoded, self.effort)[0].values
+        """Log p of encoded rows, in the user's measure, by the same effort whatever their number."""
+        return self.model._log_p_to_compare(encoded, self.effort)
 
     def masked(self, patterns: np.ndarray, n: int) -> np.ndarray:
         """(n_patterns, n) log p of the first n draws with the cells observed that each pattern has."""
@@ -149,11 +152,11 @@ class Calibration:
             offset[rare], scale[rare] = _line(source.masked(patterns[rare], n_few), reference, like[rare])
         return cls(reference, like, offset, scale, worth)
 
-    def tails(self, evidence: Evidence, pattern_of: np.ndarray) -> Tail:
+    def tails(self, log_p: np.ndarray, stderr: np.ndarray, pattern_of: np.ndarray) -> Tail:
         """The tail of each row among the draws of its pattern."""
-        out = Tail(*(np.empty(len(evidence)) for _ in range(3)))
+        out = Tail(*(np.empty(len(log_p)) for _ in range(3)))
         scale, worth = self.scale[pattern_of], self.worth[pattern_of]
-        values, stderr = (evidence.values - self.offset[pattern_of]) / scale, evidence.stderr / scale
+        values, stderr = (log_p - self.offset[pattern_of]) / scale, stderr / scale
         like = self.like[pattern_of]
         for rows in _groups(like):
             out.put(rows, tail_of(values[rows], self.reference[like[rows[0]]], stderr[rows], worth[rows]))

@@ -17,6 +17,7 @@ from likely.datasets.errors import DataError, DataNotFoundError
 from likely.datasets.formats.amat import read_amat
 from likely.datasets.formats.compressed import stem_of
 from likely.datasets.formats.csv_and_parquet import read_csv, read_parquet, without_columns, without_missing
+from likely.datasets.formats.delimited.markers import SIGNS
 from likely.datasets.formats.delimited.options import TableOptions
 from likely.datasets.formats.delimited.table import Needed, Table
 from likely.datasets.formats.idx import read_idx
@@ -151,7 +152,7 @@ def needed_by(schema: Schema) -> dict[str, Needed]:
     needed: dict[str, Needed] = {}
     for column in schema.columns:
         if column.categories and all(isinstance(category, str) for category in column.categories):
-            needed[column.name] = "text"
+            needed[column.name] = "text" if set(column.categories) & set(SIGNS) else "words"
         elif column.categories is None:
             needed[column.name] = "date" if str(column.kind) == "datetime" else "number"
     return needed
@@ -237,7 +238,8 @@ def _from_whole(table: Table, path: Path, reading: Reading) -> Dataset:
     rows, schema, notes = _describe(table.frame, path, reading)
     split = split_rows(len(rows), name=str(path), seed=reading.seed, shuffle=reading.shuffle)
     train, valid, test = split.take(rows)
-    return Dataset(train, valid, test, schema, stem_of(path), notes=table.notes + notes)
+    numbers = split.row_numbers(len(rows))
+    return Dataset(train, valid, test, schema, stem_of(path), notes=table.notes + notes, row_numbers=numbers)
 
 
 def _from_parts(parts: dict[tuple[str, bool], Any], notes: tuple[str, ...], path: Path, reading: Reading) -> Dataset:

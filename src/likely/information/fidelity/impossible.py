@@ -13,6 +13,7 @@ import numpy as np
 
 from likely.information.fidelity.scores import error_of_shares
 from likely.information.mixed_rows import CellKind, MixedRows
+from likely.schema.numbers import grid_step as rounded_to
 
 _MOST_DECIMALS = 6  # that are looked for
 _FEW_VALUES = 32  # A scale has at most so many values,
@@ -63,6 +64,9 @@ class Domain:
             return cls(kind, -math.inf, math.inf, None, values, has_holes)
         is_scale = len(values) <= _FEW_VALUES and (counts == 1).sum() <= _SEEN_ONCE * counts.sum()
         step = grid_step(values, 0 if kind == "date" else _MOST_DECIMALS)
+        # Of numbers with many digits that hardly repeat, the last digit is where they were cut off, not a grid.
+        if kind == "number" and rounded_to(values, int(counts.sum())) is None:
+            step = None
         return cls(kind, float(values[0]), float(values[-1]), step, values if is_scale else None, has_holes)
 
     def breaches(self, cells: np.ndarray) -> dict[str, np.ndarray]:

@@ -24,8 +24,11 @@ def odd_rows_section(board: Leaderboard) -> str:
     if entry is None or board.dataset is None:
         return ""
     test = board.dataset.test
+    known = getattr(board.dataset, "row_numbers", None)
+    numbers = np.arange(len(test)) if known is None else known["test"]
     if len(test) > MOST_ROWS:
-        test = take(test, np.sort(np.random.RandomState(board.random_state).permutation(len(test))[:MOST_ROWS]))
+        some = np.sort(np.random.RandomState(board.random_state).permutation(len(test))[:MOST_ROWS])
+        test, numbers = take(test, some), numbers[some]
     try:
         found = entry.model.surprise(test, n_draws=N_DRAWS, random_state=board.random_state)
         top = found.top(N_ODD)
@@ -33,18 +36,20 @@ def odd_rows_section(board: Leaderboard) -> str:
     except Exception as error:  # a report is drawn whatever a model fails at
         return section("Odd rows", f"{entry.name} could not say: {' '.join(str(error).split())}", " ")
     rows = "".join(
-        f"<tr><td class='n'>{row}</td><td class='n'>{found.tail[row]:.2g} ± {found.stderr[row]:.1g}</td>"
+        f"<tr><td class='n'>{numbers[row] + 1:,}</td><td class='n'>{found.tail[row]:.2g} ± {found.stderr[row]:.1g}</td>"
         f"<td class='n'>{number(found.values[row], 1)}</td><td>{_reasons(cells.reasons(place))}</td></tr>"
         for place, row in enumerate(top.tolist())
     )
     head = (
-        "<th class='n'>test row</th><th class='n'>tail probability</th><th class='n'>surprise,<br>nats</th>"
+        f"<th class='n'>{'test row' if known is None else 'row'}</th>"
+        "<th class='n'>tail probability</th><th class='n'>surprise,<br>nats</th>"
         "<th>cells that surprise most, given the rest of the row</th>"
     )
     text = (
         f"The {len(top)} least ordinary of {len(found):,} test rows under {entry.name}. Tail probability: the share of "
         f"{N_DRAWS} rows drawn from the model, with the same cells observed, that are at most as likely. Of "
-        f"{len(found):,} ordinary rows the oddest would have about {1 / len(found):.1g}."
+        f"{len(found):,} ordinary rows the oddest would have about {1 / len(found):.1g}. Rows are numbered from 1"
+        + (" among the test rows." if known is None else ", as they are in the file.")
     )
     table = (
         f"<div class='scroll'><table class='narrow'><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"

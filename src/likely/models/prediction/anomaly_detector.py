@@ -21,9 +21,10 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from likely.contract.around_models import AroundModels
 from likely.contract.model import Model
 from likely.contract.scikit_learn import OutlierMixin
-from likely.contract.settings import Declared, RandomState, Several, Unchecked, seed_of
+from likely.contract.settings import RandomState, Several, Unchecked, seed_of
 from likely.contract.surprise import N_DRAWS, Surprise, together
 from likely.models.graphs.independent import Independent
 from likely.models.latent.mixture.mixture import Mixture
@@ -40,7 +41,7 @@ _MOST_JOINT = 64  # columns up to which covariances of so few rows are full; tha
 _AUTO_TAIL = 0.01  # tail probability below which a row is an outlier, where no share is given
 
 
-class AnomalyDetector(OutlierMixin, Declared):
+class AnomalyDetector(OutlierMixin, AroundModels):
     """An outlier detector, in scikit-learn's sense, by any model of the library that has an evidence and draws rows.
 
     Parameters
@@ -76,6 +77,8 @@ class AnomalyDetector(OutlierMixin, Declared):
     n_draws: Several = N_DRAWS
     schema: Schema | None = None
     random_state: RandomState = None
+
+    _models = "models_"
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn what rows are like. `y` is ignored."""

@@ -12,14 +12,15 @@ from sklearn.base import clone
 from sklearn.utils import TransformerTags
 from sklearn.utils.validation import check_is_fitted
 
+from likely.contract.around_models import AroundModels
 from likely.contract.estimator import check_settings
 from likely.contract.model import Model
 from likely.contract.scikit_learn import OneToOneFeatureMixin, TransformerMixin
-from likely.contract.settings import Declared, RandomState, seed_of
+from likely.contract.settings import RandomState, seed_of
 from likely.storage import registry
 
 
-class Imputer(OneToOneFeatureMixin, TransformerMixin, Declared):
+class Imputer(OneToOneFeatureMixin, TransformerMixin, AroundModels):
     """Any model of the library that has a conditional, as an imputer: NaN in, typical values out.
 
     Parameters
@@ -52,6 +53,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, Declared):
     model: Model | None = None
     _: KW_ONLY
     random_state: RandomState = None
+
+    _models = "model_"
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the distribution of the rows. `y` is ignored."""

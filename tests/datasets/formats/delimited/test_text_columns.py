@@ -66,7 +66,11 @@ def test_other_words_are_words(cells):
 def test_markers_are_unobserved_beside_values_only():
     assert column(["1", "-", "3"]).frame["a"].to_list() == [1, None, 3]
     assert column(["1", "unknown", "3"]).frame["a"].to_list() == [1, None, 3]
-    assert column(["red", "-", "unknown"]).frame["a"].to_list() == ["red", "-", "unknown"]
+    table = column(["red", "-", "unknown", "-"])
+    assert table.frame["a"].to_list() == ["red", None, "unknown", None]
+    assert "'-' (on line 3, 2 such cells) is read as unobserved" in table.notes[0]
+    for cells in (["red", "-", "."], ["A", "-", "+"], ["-", "!"]):  # Among signs, each may say something.
+        assert column(cells).frame["a"].to_list() == cells
     assert column(["-", "-"]).frame["a"].to_list() == ["-", "-"]
     assert column(["red", "#DIV/0!", "n/a"]).frame["a"].to_list() == ["red", None, None]
 

@@ -18,13 +18,14 @@ from likely.datasets.formats.delimited.markers import HOLES, MARKERS
 from likely.datasets.formats.delimited.notes import Notes
 from likely.datasets.formats.delimited.options import TableOptions
 from likely.datasets.formats.delimited.rows import NotUtf8, Rows
-from likely.datasets.formats.delimited.text_columns import Plan, convert, plan
+from likely.datasets.formats.delimited.text_columns import Plan, convert, plan, plan_words
 from likely.schema.spelling import did_you_mean, listed
 
 if TYPE_CHECKING:
     import polars as pl
 
-Needed = Literal["text", "number", "date", "truth"]
+# What a column must be; "words" are text in which a lone sign such as "-" is unobserved.
+Needed = Literal["text", "words", "number", "date", "truth"]
 
 _N_SNIFFED = 1000
 _CODE_WIDTH = 5  # Digits from which on numbers of one width, some with zeros before them, are codes, such as 01234.
@@ -205,7 +206,7 @@ class _Reader:
         """The next cells of a column: as numbers if they and all before them are plain numbers, else as text."""
         if column.has_text:
             return
-        needs_text = self.needed.get(column.name) in ("text", "date", "truth")
+        needs_text = self.needed.get(column.name) in ("text", "words", "date", "truth")
         found = None if column.is_text or needs_text else self._plain_numbers(column, cells)
         if found is None:
             column.has_text = any(len(piece) > piece.null_count() for piece in column.pieces) and not column.is_text
@@ -292,6 +293,8 @@ class _Reader:
     def _plan(self, name: str, cells: pl.Series) -> Plan:
         if _are_codes(cells):
             return Plan(why=f"kept as text: {cells.drop_nulls()[0]!r} is a code, for as a number it would lose digits")
+        if self.needed.get(name) == "words":
+            return plan_words(cells)
         return plan(cells, self.options, partial(self._line_of, cells), self.needed.get(name))
 
     def _line_of(self, cells: pl.Series, cell: str) -> int:
@@ -300,7 +303,7 @@ class _Reader:
 
     def _typed(self, name: str, cells: pl.Series, found: Plan) -> pl.Series:
         needed = self.needed.get(name)
-        values = convert(cells, found) if found.sort != "text" else cells
+        values = convert(cells, found)
         if found.sort != "text":
             n_lost = values.null_count() - cells.null_count() - found.n_markers
             if n_lost:

@@ -38,7 +38,8 @@ class Plan:
     decimal : of numbers, None if their values depend on it and no cell tells.
     first : "day" or "month" of dates, None if it matters and no cell tells.
     pair : the words for true and false.
-    marker : a cell, such as "-", that is unobserved since all others are numbers or dates; `n_markers` are like it.
+    marker : a cell, such as "-", that is unobserved since all others are numbers, dates or words; `n_markers` are like
+        it.
     by : what settled `decimal` or `first` where no cell of the column did: "file" for the other columns, "constant" for
         a part of dates that never changes, "" for custom; None where its own cells or an option did.
     why : for a column that stays text though nearly all of it is something else, the reason and the remedy.
@@ -71,13 +72,29 @@ def plan(cells: pl.Series, options: TableOptions, line_of: LineOf, needed: str |
         return _plan_numbers(cells, options, line_of)
     if needed == "date" or 2 * dates.taken_apart(sample)["year"].is_not_null().sum() >= len(sample):
         return _plan_dates(cells, options, line_of)
-    return Plan()
+    return plan_words(cells)
+
+
+def plan_words(cells: pl.Series) -> Plan:
+    """A column of words: a sign such as "-", the only one among them, is unobserved.
+
+    Beside other signs, as + is, it may well say something.
+    """
+    values = cells.drop_nulls().unique()
+    is_sign = values.is_in(SIGNS)
+    words = values.filter(~is_sign)
+    if is_sign.sum() != 1 or not len(words) or not words.str.contains(r"[\p{L}\p{N}]").all():
+        return Plan()
+    marker = str(values.filter(is_sign)[0])
+    return Plan(marker=marker, n_markers=int((cells == marker).sum()))
 
 
 def convert(cells: pl.Series, found: Plan) -> pl.Series:
     """The cells read as planned, whole numbers as integers; cells that are none become null."""
     import polars as pl
 
+    if found.sort == "text" and found.marker is not None:
+        return cells.set((cells == found.marker).fill_null(False), None)
     if found.sort == "truth":
         words = dict(zip(found.pair, (True, False), strict=True))
         return _mapped(
@@ -116,7 +133,7 @@ def _plan_truth(cells: pl.Series, pair: tuple[str, str]) -> Plan:
     # Beside yes and no a word such as `unknown` may be an answer, but a dash is none.
     other = (~words.is_in(pair)).fill_null(False)
     if not words.filter(other).is_in(SIGNS).all():
-        return Plan()
+        return plan_words(cells)
     return Plan("truth", pair=pair, marker=cells.filter(other).first(), n_markers=int(other.sum()))  # type: ignore[arg-type]
 
 

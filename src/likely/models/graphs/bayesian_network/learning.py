@@ -94,8 +94,8 @@ def _complete(node: Node, rows: np.ndarray, row: np.ndarray, weights: np.ndarray
     x = np.asarray(rows[:, node.place], np.float64)
     if node.is_discrete:
         flat = row * node.n_states + x.astype(np.int64)
-        counts = np.bincount(flat, weights, minlength=node.n_rows * node.n_states).astype(float)  # Of no rows, integers.
-        return counts.reshape(node.n_rows, node.n_states)
+        counts = np.bincount(flat, weights, minlength=node.n_rows * node.n_states)
+        return counts.reshape(node.n_rows, node.n_states).astype(float)  # Counts of no rows are integers.
     if node.kind == "count":
         sums = [np.bincount(row, own, minlength=node.n_rows) for own in (weights, weights * x)]
         return np.stack(sums, axis=1).astype(float)

@@ -68,7 +68,8 @@ def states_of(cells: Cells, schema: Schema, cell: int) -> list[Any]:
         return [column.categories[int(g[0])] if len(g) == 1 else f"{len(g)} others" for g in groups]
     if isinstance(codec, Bins):
         first, last = np.append(codec.places[0], codec.edges + 1), np.append(codec.edges, codec.places[-1])
-        found = [_range(a * codec.step, b * codec.step) for a, b in zip(first, last, strict=True)]
+        first, last = (ends * codec.step + column.offset for ends in (first, last))
+        found = [_range(a, b) for a, b in zip(first, last, strict=True)]
         return [*found, *(f"none {i}" for i in range(n - len(found)))]
     return list(range(n))
 
