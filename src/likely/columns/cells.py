@@ -23,7 +23,6 @@ from likely.columns.codecs.switch import Switch
 from likely.columns.codecs.warp import Warp
 from likely.columns.columns import Columns
 from likely.columns.scaling import CACHED_CELLS, Scaling, allocate
-from likely.runtime import on_device
 from likely.schema import Column, Schema, blocks
 from likely.schema.column import RESOLUTIONS
 

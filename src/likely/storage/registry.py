@@ -324,7 +324,8 @@ def model_class(name: str) -> Any:
 
 def weighted(like: str) -> list[str]:
     """Class names of the estimators whose fit takes weights of rows, of models or of predictors as that one is."""
-    own = next((entry.learns_from for entry in ENTRIES if entry.class_name == like), "rows")
+    rows: LearnsFrom = "rows"
+    own = next((entry.learns_from for entry in ENTRIES if entry.class_name == like), rows)
     return [entry.class_name for entry in learning_from(own) if entry.is_weighted]
 
 

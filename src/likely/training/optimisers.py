@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array
+
+if TYPE_CHECKING:
+    import optax  # imported when an optimiser is made: settings of training need only the names
 
 SteppedOptimizer = Literal["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam"]  # a step of each batch alone
 Optimizer = Literal[SteppedOptimizer, "lbfgs"]
@@ -56,6 +58,8 @@ def make_optimiser(spec: OptimiserSpec, numbers: Mapping[str, Any]) -> optax.Gra
     spec : its structure.
     numbers : "learning_rate", "n_steps" of the whole run, "weight_decay", "gradient_clip"; may be traced.
     """
+    import optax
+
     rate = learning_rate(spec, numbers["learning_rate"], numbers["n_steps"])
     if spec.name == "lbfgs":
         return optax.lbfgs(rate)
@@ -100,6 +104,8 @@ _FALL: dict[str, Callable[[Array], Any]] = {
 
 
 def _direction(name: str) -> optax.GradientTransformation:
+    import optax
+
     if name == "sgd":
         return optax.identity()
     if name in ("momentum", "nesterov"):

@@ -73,8 +73,9 @@ class JointlyFitted(Predictor):
             model.set_params(random_state=self.random_state)
         table = joined(run.table, target.scaling.invert(targets), columns)
         others = None if run.valid is None else self._joint_valid(*run.valid_table)
-        weights = {} if run.weight is None else {"sample_weight": run.weight}
-        self.joint_: Any = model.fit(table, valid=others, checkpoint=run.checkpoint, resume=run.resume, **weights)
+        self.joint_: Any = model.fit(
+            table, sample_weight=run.weight, valid=others, checkpoint=run.checkpoint, resume=run.resume
+        )
         own, units = len(self.schema_.columns), self.joint_.cells_.scaling
         self.target_ = target.in_units_of(Scaling(units.offset[own:], units.scale[own:]))
         self.history_ = self.joint_.history_
