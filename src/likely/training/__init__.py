@@ -5,16 +5,12 @@
 'constant'
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from likely.training.batches import Batch
-    from likely.training.checkpoints import Checkpoint
-    from likely.training.config import TrainingConfig
-    from likely.training.failures import TrainingError
-    from likely.training.loop import TrainingResult, train
-    from likely.training.progress import Progress, use_reporter
+from likely.training.batches import Batch
+from likely.training.checkpoints import Checkpoint
+from likely.training.config import TrainingConfig
+from likely.training.failures import TrainingError
+from likely.training.loop import TrainingResult, train
+from likely.training.progress import Progress, use_reporter
 
 __all__ = [
     "Batch",
@@ -26,24 +22,3 @@ __all__ = [
     "train",
     "use_reporter",
 ]
-
-# Every model shows its progress; only those trained by gradient need the loop and optimisers, half a second's worth.
-_HOMES = {
-    "Batch": "batches",
-    "Checkpoint": "checkpoints",
-    "Progress": "progress",
-    "TrainingConfig": "config",
-    "TrainingError": "failures",
-    "TrainingResult": "loop",
-    "train": "loop",
-    "use_reporter": "progress",
-}
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value

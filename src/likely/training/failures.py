@@ -7,7 +7,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array
 
 from likely.training.batches import Batch
@@ -61,6 +60,8 @@ def diagnose(
 
 
 def _look(program: Program) -> Any:
+    import optax
+
     @jax.jit
     def look(carry: Carry, inputs: Inputs, data: Batch, order: Array, number: int | Array) -> tuple[Array, Any, Any]:
         loss_of, optimiser, _ = parts(program, carry, inputs, select(program, data, order, jnp.asarray(number)))

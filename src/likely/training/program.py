@@ -19,7 +19,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int
@@ -139,6 +138,8 @@ def first_state(spec: OptimiserSpec) -> Callable[[Any, Numbers], Any]:
 
 def take_step(program: Program, carry: Carry, inputs: Inputs, batch: Batch, number: Array) -> Carry:
     """One update of everything."""
+    import optax  # here and where optimisers are made: models that need none would wait for it
+
     loss_of, optimiser, project = parts(program, carry, inputs, batch)
     # `value`, `grad` and `value_fn` are for L-BFGS, whose line search evaluates the loss at other parameters.
     (loss, (state, metrics)), gradient = jax.value_and_grad(loss_of, has_aux=True)(carry.params)
