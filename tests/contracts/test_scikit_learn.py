@@ -18,13 +18,20 @@ ROWS = [name for name in NAMES if registry.find(name).learns_from == "rows"]
 QUICK = {"n_importance": 20, "n_temperatures": 10, "n_sweeps": 5}
 
 # check -> why a model of ours is expected to fail it; docs/scikit-learn.md lists the same
-EXPECTED_FAILURES: dict[str, str] = {}
+EXPECTED_FAILURES: dict[str, str] = {
+    "check_sample_weight_equivalence_on_dense_data": "`Mixture` alone: its seeds are drawn among the rows, as those of "
+    "`KMeans` are, so that repeated rows give others; each step of EM is the same",
+}
 
 
 def quick(name: str) -> Model:
     """A small model whose answers take few samples."""
     own = settings_of(registry.model_class(name))
     return small(name, **{setting: value for setting, value in QUICK.items() if setting in own})
+
+
+def expected_failures(estimator) -> dict[str, str]:
+    return EXPECTED_FAILURES if type(estimator).__name__ == "Mixture" else {}
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +55,6 @@ def _cut_numbers_for_models_of_binary_columns(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning", "ignore::likely.EvidenceWarning")
-@parametrize_with_checks([quick(name) for name in ROWS], expected_failed_checks=lambda estimator: EXPECTED_FAILURES)
+@parametrize_with_checks([quick(name) for name in ROWS], expected_failed_checks=expected_failures)
 def test_scikit_learn_check(estimator, check):
     check(estimator)
