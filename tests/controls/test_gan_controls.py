@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -9,9 +10,11 @@ from sklearn.naive_bayes import GaussianNB
 
 from likely import classifier_test, mmd_test
 from likely.information import two_sample
-from likely.models.latent.flow import generator
+from likely.models.latent.flow import bijection, spline
+from likely.models.latent.flow.layers import Layers
 from likely.objectives import adversarial
 from tests.information.two_sample_checks import check_level, p_values
+from tests.models.latent.flow.flow_checks import check_integral, check_log_det
 from tests.models.latent.flow.generator_checks import check_density
 from tests.objectives.adversarial_checks import check_best_critic, check_learned_critic, check_penalties
 
@@ -65,13 +68,13 @@ def test_ties_that_all_count_or_none_are_caught(share, monkeypatch):
 
 def density_without_slopes(params, x, observed):
     slopes = params.log_slope(x)
-    return generator.log_prob(params, x, observed) - (
+    return bijection.log_prob(params, x, observed) - (
         slopes if observed is None else jnp.where(observed, slopes, 0)
     ).sum(axis=1)
 
 
 def density_with_slopes_of_unobserved_cells(params, x, observed):
-    right = generator.log_prob(params, x, observed)
+    right = bijection.log_prob(params, x, observed)
     return right if observed is None else right + jnp.where(observed, 0, params.log_slope(x)).sum(axis=1)
 
 
@@ -79,3 +82,33 @@ def density_with_slopes_of_unobserved_cells(params, x, observed):
 def test_wrong_density_is_caught(x64, wrong):
     with np.errstate(over="ignore"), pytest.raises(AssertionError):
         check_density(wrong)
+
+
+def volume_without_linear_maps(layers, x):
+    u, log_det = layers.forward(x)
+    return u, log_det - layers.log_diagonal.sum()
+
+
+def layers_that_know_their_own_column(layers, x):
+    """Splines made of the very cell that they bend: the Jacobian's diagonal is no longer their slope."""
+    earlier = eqx.tree_at(lambda own: own.place, layers, jnp.zeros_like(layers.place).at[:, 1:].set(1))
+    u, _ = earlier.forward(x)
+    return u, layers.forward(x)[1]
+
+
+@pytest.mark.parametrize("wrong", [volume_without_linear_maps, layers_that_know_their_own_column])
+def test_wrong_volume_is_caught(x64, wrong):
+    check_log_det(Layers.forward)
+    with pytest.raises(AssertionError):
+        check_log_det(wrong)
+
+
+def test_spline_whose_slope_is_its_secant_is_caught(x64, monkeypatch):
+    def wrong(x, raw):
+        own = spline._bin_of(x, raw, by_height=False)
+        return spline_forward(x, raw)[0], jnp.where(own.inside, jnp.log(own.height / own.width), 0)
+
+    spline_forward = spline.forward
+    monkeypatch.setattr(spline, "forward", wrong)
+    with pytest.raises(AssertionError):
+        check_integral(bijection.log_prob)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from likely.models.latent.flow.generator import GeneratorParams
+from likely.models.latent.flow.bijection import GeneratorParams
 from likely.models.latent.mixture.gaussian_block import GaussianBlock
 
 

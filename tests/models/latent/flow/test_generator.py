@@ -7,14 +7,14 @@ import pytest
 from scipy import stats
 
 import likely
-from likely.models.latent.flow.generator import (
+from likely.models.latent.flow.bijection import (
     MIN_VARIANCE,
-    _cell_moments,
     change_of_variables,
     generate,
     latents,
     log_prob,
 )
+from likely.models.latent.flow.generator import _cell_moments
 from tests.models.latent.flow.generator_checks import bent_params, check_density, conditional_mean
 
 

@@ -94,7 +94,7 @@ class Autoregressive(EarlyStopped, GradientTrained, Model):
     min_rows: Count = 5
     max_depth: Whole | None = None
     min_gain: NonNegative = 1.0
-    max_features: Decay = 0.6
+    max_features: Decay = 0.8
     n_rounds: Count = 100
     rate: Positive = 0.1
     max_leaves: Several = 31

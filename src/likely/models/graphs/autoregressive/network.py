@@ -24,21 +24,13 @@ from likely.contract.estimator import FitRun
 from likely.models.graphs.autoregressive.cell_laws import CellLaws, ParametricChains, location_cells, log_prob_of_cells
 from likely.models.latent.variational.column_means import starting_point
 from likely.nets.column_interface import encoder_features, n_locations
+from likely.nets.masked import Block, Masks, residual
 from likely.nets.mlp import ACTIVATIONS
 from likely.objectives.chain_likelihood import mixture_loss, negative_log_likelihood
 from likely.runtime import float_dtype, on_device
 from likely.training import TrainingConfig, train
 
 _OUTPUT_GAIN = 0.1  # of the last layer's first weights: training starts near independent columns
-
-
-class Block(eqx.Module):
-    """h + W₂ f(W₁ f(h)), both matrices masked by the degrees of the units."""
-
-    first: Float[Array, "h h"]
-    first_bias: Float[Array, " h"]
-    second: Float[Array, "h h"]
-    second_bias: Float[Array, " h"]
 
 
 class NetworkParams(eqx.Module):
@@ -85,24 +77,18 @@ class NetworkParams(eqx.Module):
         # The place of each cell: 0 for the first of the order.
         place = jnp.argsort(self.orders[chain])
         inputs, outputs = place[location_cells(self.columns)], place[output_cells(self.columns, self.n_gaussians)]
-        degree = jnp.asarray(degrees(len(self.read_bias), self.columns.n_columns))
-        seen, within, told = (
-            inputs[None, :] <= degree[:, None],
-            degree[None, :] <= degree[:, None],
-            degree[None, :] < outputs[:, None],
-        )
-        f = ACTIVATIONS[self.activation]
-        hidden = features @ (self.read * seen).T + self.read_bias[None]
+        masks = Masks.of(len(self.read_bias), self.columns.n_columns, inputs, outputs)
+        hidden = features @ (self.read * masks.seen).T + self.read_bias[None]
         for number, block in enumerate(self.blocks):
-            inner = f(f(hidden) @ (block.first * within).T + block.first_bias[None])
+            inner = residual(hidden, block, masks.within, self.activation)
             if key is not None:
                 inner = _dropped(jax.random.fold_in(key, number), inner, dropout)
-            hidden = hidden + inner @ (block.second * within).T + block.second_bias[None]
-        last = f(hidden)
+            hidden = hidden + inner @ (block.second * masks.within).T + block.second_bias[None]
+        last = ACTIVATIONS[self.activation](hidden)
         if key is not None:
             last = _dropped(jax.random.fold_in(key, len(self.blocks)), last, dropout)
         direct = inputs[None, :] < outputs[:, None]
-        return self._split(last @ (self.give * told).T + features @ (self.skip * direct).T + self.bias[None])
+        return self._split(last @ (self.give * masks.told).T + features @ (self.skip * direct).T + self.bias[None])
 
     def log_prob(self, chain, x, observed, key=None, dropout=0.0):
         """log p (n,) of the observed cells along an order, inputs that are unobserved read as usual."""
@@ -118,11 +104,6 @@ class NetworkParams(eqx.Module):
 def output_cells(columns: Columns, n_gaussians: int) -> np.ndarray:
     """(o,) the cell that each output belongs to."""
     return np.concatenate([location_cells(columns), *[np.repeat(columns.real_places, n_gaussians)] * 3]).astype(int)
-
-
-def degrees(n_hidden: int, n_columns: int) -> np.ndarray:
-    """(h,) degrees of hidden units, spread evenly over the places that have a later one."""
-    return np.arange(n_hidden) * max(1, n_columns - 1) // n_hidden
 
 
 def first_params(

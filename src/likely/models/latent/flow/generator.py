@@ -2,14 +2,13 @@
 
 The change of variables. g is affine, g(z) = μ + L z with L the Cholesky factor of a covariance, so p(x) = N(μ, L Lᵀ);
 or that followed by a monotone function of each column, x_j = S_j⁻¹(u_j), with S(x) = sinh(tail asinh(x) - skew) (Jones
-and Pewsey, 2009), a Gaussian copula with margins of any skewness and tails. Cost: one pass over the rows and O(d³) for
-the affine one, EM with O(d³) a row and step where there are holes; the other by L-BFGS, O(d²) a row and step.
+and Pewsey, 2009), a Gaussian copula with margins of any skewness and tails; or layers of splines between the two, as
+`layers` has them (Durkan et al., 2019). Cost: one pass over the rows and O(d³) for the affine one, EM with O(d³) a row
+and step where there are holes; the bent one by L-BFGS, O(d²) a row and step; layers by gradient, a network each.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -19,101 +18,40 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Float
 
 from likely.columns import Columns
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
 from likely.contract.model import FitRun, Model
-from likely.contract.settings import Count
+from likely.contract.settings import Count, Positive, Several
+from likely.contract.trained import GradientTrained, HeldOut
+from likely.models.latent.flow.answers import draw_filled, flow_evidence, weigh_rows
+from likely.models.latent.flow.bijection import (
+    MIN_VARIANCE,
+    GeneratorParams,
+    SplineFlow,
+    bound_loss,
+    generate,
+    latents,
+    log_prob,
+    negative_bound,
+    negative_log_likelihood,
+    with_positive_diagonal,
+)
+from likely.models.latent.flow.layers import first_layers
 from likely.models.latent.mixture import gaussian_block
 from likely.models.latent.mixture.gaussian_block import GaussianBlock
+from likely.models.latent.variational.variational import importance_conditional, new_rows
+from likely.nets.mlp import Activation
 from likely.objectives.em import run_em
 from likely.runtime import BLOCK_ROWS, by_blocks, draws_by_blocks, float_dtype, in_blocks, sum_blocks
-from likely.training import Batch, TrainingConfig, train
+from likely.schema import Schema, SchemaError
+from likely.training import TrainingConfig, train
+from likely.training.optimisers import Schedule
 
-# In standard units, what a column keeps that others determine: without it the likelihood has no maximum.
-MIN_VARIANCE = 1e-6
 _EM_TOLERANCE = 1e-6  # nats a row, below which a step of EM counts as no progress
 _N_NODES = 32  # of the quadrature that takes the mean of a bent cell
-
-
-def change_of_variables(
-    inverse: Callable[[Float[Array, " d"]], Float[Array, " d"]], x: Float[Array, " d"]
-) -> Float[Array, ""]:
-    """log p(x) of x = g(z), z ~ N(0, I), from any differentiable inverse of g, by autodiff.
-
-    >>> float(change_of_variables(lambda x: jnp.log(x), jnp.array([1.0])))      # log-normal at 1: -log √(2π)
-    -0.918...
-    """
-    z = inverse(x)
-    slopes = jnp.linalg.slogdet(jax.jacfwd(inverse)(x))[1]
-    return -0.5 * z @ z - 0.5 * len(z) * math.log(2 * math.pi) + slopes
-
-
-class GeneratorParams(eqx.Module):
-    """μ and L of u = S(x), and S: skew and log tail of each column, both 0 where g is affine."""
-
-    block: GaussianBlock  # of one component
-    skew: Float[Array, " d"]
-    log_tail: Float[Array, " d"]
-
-    def straighten(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """u = S(x), column by column."""
-        rest = tuple(range(x.ndim - 1))
-        skew, tail = (jnp.expand_dims(a, rest) for a in (self.skew, jnp.exp(self.log_tail)))
-        return jnp.sinh(tail * jnp.arcsinh(x) - skew)
-
-    def bend(self, u: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """x = S⁻¹(u)."""
-        rest = tuple(range(u.ndim - 1))
-        skew, tail = (jnp.expand_dims(a, rest) for a in (self.skew, jnp.exp(self.log_tail)))
-        return jnp.sinh((jnp.arcsinh(u) + skew) / tail)
-
-    def log_slope(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
-        """log S'(x) = log tail + log cosh(tail asinh(x) - skew) - ½ log(1 + x²)."""
-        angle = jnp.exp(self.log_tail)[None, :] * jnp.arcsinh(x) - self.skew[None, :]
-        log_cosh = jnp.logaddexp(angle, -angle) - math.log(2)
-        return self.log_tail[None, :] + log_cosh - 0.5 * jnp.log1p(x**2)
-
-
-def latents(params: GeneratorParams, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
-    """z = g⁻¹(x)."""
-    white = params.straighten(x) - params.block.means
-    return jax.scipy.linalg.solve_triangular(params.block.scale_tril[0], white.T, lower=True).T
-
-
-def generate(params: GeneratorParams, z: Float[Array, "n d"]) -> Float[Array, "n d"]:
-    """x = g(z)."""
-    return params.bend(params.block.means + z @ params.block.scale_tril[0].T)
-
-
-def log_prob(
-    params: GeneratorParams, x: Float[Array, "n d"], observed: Bool[Array, "n d"] | None
-) -> Float[Array, " n"]:
-    """log p of the observed cells of each row: g acts on columns one by one, so margins stay closed."""
-    slopes = params.log_slope(x)
-    if observed is not None:
-        slopes = jnp.where(observed, slopes, 0)
-    return gaussian_block.log_density_table(params.block, params.straighten(x), observed)[:, 0] + slopes.sum(axis=1)
-
-
-def negative_log_likelihood(
-    params: GeneratorParams, batch: Batch, key: Key[Array, ""], state: None
-) -> tuple[Array, tuple[None, dict[str, Array]]]:
-    """The objective: minus the mean log p of the rows, with the columns' least variance kept by a weak prior."""
-    x, observed = jnp.asarray(batch.x), None if batch.observed is None else jnp.asarray(batch.observed)
-    weight = jnp.asarray(batch.weight)
-    params = with_positive_diagonal(params)  # A step of the line search may go past 0.
-    mean = jnp.sum(weight * log_prob(params, x, observed)) / jnp.sum(weight)
-    return -mean - gaussian_block.log_prior(params.block, MIN_VARIANCE), (state, {})
-
-
-def with_positive_diagonal(params: GeneratorParams) -> GeneratorParams:
-    """The same distribution with the L that is a Cholesky factor: lower triangular, its diagonal positive."""
-    tril = jnp.tril(params.block.scale_tril)
-    signs = jnp.where(jnp.diagonal(tril, axis1=1, axis2=2) < 0, -1, 1).astype(tril.dtype)
-    return eqx.tree_at(lambda p: p.block.scale_tril, params, tril * signs[:, None, :])
 
 
 def _em_step(block: GaussianBlock, rows: tuple[Array, Array, Array]) -> tuple[GaussianBlock, Array]:
@@ -157,23 +95,39 @@ def _draw_given(key: Array, params: GeneratorParams, x: Array, observed: Array, 
     return jnp.swapaxes(params.bend(draws), 0, 1)
 
 
+@eqx.filter_jit
+def _draw_new(key: Array, params: GeneratorParams, n: int) -> Float[Array, "n d"]:
+    return generate(params, jax.random.normal(key, (n, len(params.skew)), params.skew.dtype))
+
+
 _log_prob, _latents = eqx.filter_jit(log_prob), eqx.filter_jit(lambda params, x, _: latents(params, x))
 
 
-class Generator(Model):
-    """An invertible map of noise, with its exact density; reads all columns as real numbers.
+class Generator(HeldOut, GradientTrained, Model):
+    """An invertible map of noise, with its exact density; for columns of numbers.
 
     Parameters
     ----------
     shape : "affine" for μ + L z, a Gaussian, by maximum likelihood in closed form (EM with holes); "bent" for the same
-        followed by a monotone function of each column, by L-BFGS.
+        followed by a monotone function of each column, by L-BFGS; "spline" for layers of splines between the two, by
+        gradient.
     max_iter : steps of EM or L-BFGS, at most.
+    flow : of splines: "masked", each column's given all before it in an order; or "coupling", those of one half of the
+        columns given the other half, which draws rows in fewer passes.
+    n_layers, n_bins, n_hidden, activation : layers, bins of a spline, and units of the network that makes the splines.
+    n_epochs : passes over the rows, at most; None takes about a million rows in all.
+    batch_size, learning_rate, schedule, warmup_steps, weight_decay, gradient_clip, averaging, patience, validate_every,
+        held_out, memory_budget : of splines, see `likely.training.TrainingConfig`. `held_out` is the share of the rows
+        that stops the training where no `valid` rows are given.
+    n_importance : of splines, draws of unobserved cells behind evidence and conditionals of rows with holes.
     schema : what the columns are; None reads it off the data.
-    random_state : seed; nothing in a fit is random, samples are.
+    random_state : seed of draws, and of the training of splines.
 
     Notes
     -----
-    `latents(X)` is g⁻¹ of complete rows. Conditionals are exact in u; means of bent cells are by quadrature.
+    Rounded numbers are intervals, whose mass is the evidence; "affine" and "bent" read binary columns and categories
+    that are numbers as real ones, of which a spline would have no density. `latents(X)` is g⁻¹ of complete rows.
+    Conditionals are exact in u, and means of bent cells are by quadrature; those of splines are by weighed draws.
 
     Examples
     --------
@@ -188,11 +142,22 @@ class Generator(Model):
     True
     """
 
-    shape: Literal["affine", "bent"] = "affine"
+    shape: Literal["affine", "bent", "spline"] = "affine"
     _: KW_ONLY
     max_iter: Count = 200
+    flow: Literal["masked", "coupling"] = "masked"
+    n_layers: Count = 4
+    n_bins: Several = 8
+    n_hidden: Count = 64
+    activation: Activation = "gelu"
+    batch_size: Count = 128
+    learning_rate: Positive = 2e-3
+    schedule: Schedule = "cosine"
+    gradient_clip: Positive | None = 5.0
+    n_importance: Several = 256
 
     _real_only = True
+    _effort = _conditional_effort = "n_importance"
     _why_not: ClassVar[dict] = {
         "transform": "its code has as many numbers as a row, and none for a row with holes; latents(X) gives it",
         "fit_transform": "its code has as many numbers as a row, and none for a row with holes; latents(X) gives it",
@@ -200,19 +165,61 @@ class Generator(Model):
         "denoise": "it is invertible, so a row comes back through its code as it went in",
     }
 
+    def _check_kinds(self, schema: Schema) -> None:
+        odd = [column for column in schema.columns if column.kind in ("binary", "categorical", "ordinal")]
+        if self.shape == "spline" and odd:
+            raise SchemaError(
+                f"column {odd[0].name!r} is {odd[0].kind}, and splines have a density of numbers alone, which would "
+                "close in on its values without end: drop it, say in a schema that it is a grid or real, or use a "
+                "model for mixed columns (Autoregressive, Mixture, VAE)."
+            )
+
+    def _check_resumable(self, checkpoint, resume):
+        if self.shape != "spline":  # Of the shapes, only layers are trained step by step.
+            super()._check_resumable(checkpoint, resume)
+
     def _init(self, key: jax.Array, columns: Columns) -> GeneratorParams:
         d, dtype = columns.n_columns, float_dtype()
         zeros = jnp.zeros(d, dtype)
-        return GeneratorParams(GaussianBlock(zeros[None], jnp.eye(d, dtype=dtype)[None]), zeros, zeros)
+        block = GaussianBlock(zeros[None], jnp.eye(d, dtype=dtype)[None])
+        if self.shape != "spline":
+            return GeneratorParams(block, zeros, zeros)
+        layers = first_layers(key, d, self.flow, self.n_layers, self.n_hidden, self.n_bins, self.activation)
+        return GeneratorParams(block, zeros, zeros, SplineFlow(layers, block))
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> GeneratorParams:
-        params = self._init(key, self.columns_)
-        params = eqx.tree_at(lambda p: p.block, params, self._fit_block(params.block, rows))
+        init_key, train_key = jax.random.split(key)
+        params = self._init(init_key, self.columns_)
+        block = self._fit_block(params.block, rows)
+        params = eqx.tree_at(lambda p: p.block, params, block)
         if self.shape == "affine":
             return params
+        if self.shape == "spline":
+            return self._fit_layers(params, block, rows, train_key, run)
         config = TrainingConfig(n_epochs=self.max_iter, batch_size=None, optimizer="lbfgs")
         result = train(params, negative_log_likelihood, rows, config=config, key=key, label="Generator")
         self.history_ = result.history
+        return with_positive_diagonal(result.module)
+
+    def _fit_layers(
+        self, params: GeneratorParams, block: GaussianBlock, rows: np.ndarray, key: jax.Array, given: FitRun
+    ) -> GeneratorParams:
+        """Layers by gradient, from the Gaussian of greatest likelihood on."""
+        params = eqx.tree_at(lambda p: p.flow.guess, params, block)
+        rows, run = self._divided(rows, key, given)
+        result = train(
+            params,
+            negative_bound,
+            rows,
+            config=self._training(**self._stopping(given, run, len(rows))),
+            key=key,
+            validate=None if run.valid is None else bound_loss,
+            valid_rows=run.valid,
+            checkpoint=run.checkpoint,
+            resume=run.resume,
+            label="Generator",
+        )
+        self.history_ = self._with_held_out(result.history, given, run)
         return with_positive_diagonal(result.module)
 
     def _fit_block(self, block: GaussianBlock, rows: np.ndarray) -> GaussianBlock:
@@ -234,12 +241,19 @@ class Generator(Model):
         return by_blocks(partial(_latents, self.params_), rows)
 
     def _evidence(self, rows, key):
+        if self.params_.flow is not None:
+            return flow_evidence(self.params_, rows, key, self.n_importance)
         return Evidence.exact(by_blocks(partial(_log_prob, self.params_), rows), method="change of variables")
 
     def _sample(self, key, n):
+        if self.params_.flow is not None:
+            return new_rows(_draw_new, self.params_, key, n)
         return generate(self.params_, jax.random.normal(key, (n, self.columns_.n_columns), float_dtype()))
 
     def _condition(self, rows, key):
+        if self.params_.flow is not None:
+            weigh = partial(weigh_rows, key, self.params_, n_importance=self.n_importance)
+            return importance_conditional(weigh, draw_filled, self.params_, key, rows, self.n_importance)
         mean, variance = by_blocks(lambda x, seen: _cell_moments(self.params_, x, _mask(x, seen)), rows)
 
         def draw(key: jax.Array, x: Array, observed: Array | None, n: int) -> Array:
