@@ -68,7 +68,7 @@ class Digits:
         self.rows = np.concatenate([self.parts["train"], self.parts["valid"]])
         self.labels = np.concatenate([self.truth["train"], self.truth["valid"]])
 
-    def pretrain(self, recipe: dict[str, Any], seed: int) -> likely.Stack:
+    def pretrain(self, recipe: dict[str, Any], seed: int) -> likely.PretrainedStack:
         """Layers learned from all training rows, labels unseen."""
         return likely.pretrain(self.rows, **recipe, as_probabilities=True, schema=self.schema, random_state=seed)
 
@@ -77,7 +77,7 @@ class Digits:
         return float(model.score(self.parts[part], self.truth[part]))
 
 
-def few_labels(digits: Digits, stack: likely.Stack, layers: Any, small: bool, seed: int) -> dict[str, Any]:
+def few_labels(digits: Digits, stack: likely.PretrainedStack, layers: Any, small: bool, seed: int) -> dict[str, Any]:
     """Both starts with few labels: each with its best settings of one grid, by validation rows, then on test rows."""
     n = 50 if small else FEW
     grid = recipes.FEW_LABELS_GRID[:1] if small else recipes.FEW_LABELS_GRID

@@ -16,7 +16,7 @@ OUT = Path(__file__).resolve().parent.parent / "images" / "pretraining.png"
 WITH, WITHOUT = "#0072b2", "#d55e00"  # Okabe and Ito's
 
 
-def errors(small: bool) -> tuple[list[int], dict[bool, np.ndarray], likely.Stack]:
+def errors(small: bool) -> tuple[list[int], dict[bool, np.ndarray], likely.PretrainedStack]:
     """Numbers of labels, test errors in per cent (draws, numbers) with pretraining and without, and a stack."""
     digits, truth = likely.datasets.load("digits"), likely.datasets.load("digits").labels
     layers, n_draws = ((20,), 2) if small else ((100, 100), 8)

@@ -82,6 +82,7 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as real impor
     from likely.models.latent.linear.linear_autoencoder import LinearAutoencoder as LinearAutoencoder
     from likely.models.latent.linear.probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
     from likely.models.latent.mixture.mixture import Mixture as Mixture
+    from likely.models.latent.mixture.stack import Stack as Stack
     from likely.models.latent.variational.autoencoder import Autoencoder as Autoencoder
     from likely.models.latent.variational.deep_latent_gaussian import DeepLatentGaussian as DeepLatentGaussian
     from likely.models.latent.variational.discrete.discrete_vae import DiscreteVAE as DiscreteVAE
@@ -93,7 +94,7 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as real impor
     from likely.models.prediction.imputer import Imputer as Imputer
     from likely.models.prediction.joint import JointPredictor as JointPredictor
     from likely.models.prediction.pretrained.classifier import PretrainedClassifier as PretrainedClassifier
-    from likely.models.prediction.pretrained.pretraining import Stack as Stack
+    from likely.models.prediction.pretrained.pretraining import PretrainedStack as PretrainedStack
     from likely.models.prediction.pretrained.pretraining import pretrain as pretrain
     from likely.schema import Column as Column
     from likely.schema import Schema as Schema
@@ -151,7 +152,7 @@ _HOMES = {
     "Imputer": "likely.models.prediction.imputer",
     "AnomalyDetector": "likely.models.prediction.anomaly_detector",
     "pretrain": "likely.models.prediction.pretrained.pretraining",
-    "Stack": "likely.models.prediction.pretrained.pretraining",
+    "PretrainedStack": "likely.models.prediction.pretrained.pretraining",
 } | {entry.class_name: entry.module for entry in registry.ENTRIES}
 
 _PACKAGES = ("columns", "datasets", "gradients", "montecarlo", "nets", "objectives", "training")

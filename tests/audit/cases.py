@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import likely
 from likely.schema import Schema
 from likely.schema.column import Column
 from likely.storage import registry
@@ -23,6 +24,7 @@ from tests.audit.oracles import WITHOUT, Law
 SETTINGS: dict[str, dict[str, Any]] = {
     "Autoregressive": {"conditional": "linear", "n_chains": 2, "n_importance": 2000},
     "Mixture": {"n_components": 2, "n_init": 1, "max_iter": 20},
+    "Stack": {"models": ["Independent", likely.Mixture(2, n_init=1, max_iter=20)]},
     "ProbabilisticPCA": {"n_components": 1},
     "FactorAnalysis": {"n_components": 1, "max_iter": 50},
     "Hopfield": {"memory": "pairwise", "beta": 0.03},

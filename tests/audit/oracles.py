@@ -405,6 +405,20 @@ def markov_field(model: Any) -> LogDensity:
     return log_density
 
 
+def stack(model: Any) -> LogDensity:
+    """The weighted sum of the members' densities, each in its own units."""
+
+    def log_density(rows: np.ndarray) -> np.ndarray:
+        logs = []
+        for member, weight in zip(model.members_, model.weights_, strict=True):
+            offset, scale = array(member.cells_.scaling.offset), array(member.cells_.scaling.scale)
+            own = ORACLES[type(member).__name__](member)((rows - offset) / scale) - np.log(scale).sum()
+            logs.append(np.log(weight) + own)
+        return logsumexp(logs, axis=0)
+
+    return log_density
+
+
 ORACLES: dict[str, Callable[[Any], LogDensity]] = {
     "Independent": independent,
     "Autoregressive": autoregressive,
@@ -414,6 +428,7 @@ ORACLES: dict[str, Callable[[Any], LogDensity]] = {
     "ProbabilisticPCA": linear_gaussian,
     "FactorAnalysis": linear_gaussian,
     "Generator": generator,
+    "Stack": stack,
     "Hopfield": hopfield,
     "BoltzmannMachine": boltzmann,
     "RBM": rbm,

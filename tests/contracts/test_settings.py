@@ -109,6 +109,7 @@ WRONG: dict[tuple[str, str], tuple[tuple, str]] = {
     ("EnergyModel", "noise"): (("uniform", 3, None, Strange(), (1, 2), (len,)), "(one of independent|two functions)"),
     ("MarkovField", "cliques"): (("x0", [3], [("x0",)], [("x0", "x0")]), "groups of"),
     ("MarkovField", "structure"): (("alphabet", "forest"), "a Graph, pairs of columns, text such as"),
+    ("Stack", "models"): (("mixture", [], (), 3, [3], [[]]), "(must be a list of models|must be a likely.Model)"),
     ("RBM", "n_gibbs_steps"): (((), (1,), (0, 5), (1, 2, 3), (1.5, 2), ("a", "b"), [1, True]), "a pair"),
 }
 

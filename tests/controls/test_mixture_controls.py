@@ -7,10 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import likely
 from likely.columns import exponential as families
 from likely.models.latent.mixture import em as mixture_em
-from likely.models.latent.mixture import gaussian_block
+from likely.models.latent.mixture import gaussian_block, stack
+from tests.contracts.table import binary_rows
 from tests.models.latent.mixture import test_mixture as checks
+from tests.models.latent.mixture.stack_checks import check_weighted_sum
 
 
 @pytest.fixture(autouse=True)
@@ -67,3 +70,21 @@ def test_a_sum_in_the_order_of_the_cores_is_caught():
     n_cores = len(os.sched_getaffinity(0))
     alike = checks.sums_on_cores(1, "summed") == checks.sums_on_cores(n_cores, "summed")
     assert alike == (n_cores == 1)
+
+
+@pytest.mark.parametrize("wrong", ["equal", "logs"])
+def test_a_stack_that_weighs_wrongly_is_caught(monkeypatch, wrong):
+    """Members that all count the same, and a mean of logarithms in place of the logarithm of a mean."""
+    members = [likely.Mixture(k, n_init=1, max_iter=20, random_state=k).fit(binary_rows(k, 150)) for k in (1, 3)]
+    model = likely.Stack(members).fit(binary_rows(9, 100))
+    check_weighted_sum(model, members)
+    right = stack.mixed_evidence
+
+    def mixed(found, weights):
+        if wrong == "equal":
+            return right(found, np.full(len(found), 1 / len(found)))
+        return stack.Evidence.exact(weights @ np.stack([one.values for one in found]), method="wrong")
+
+    monkeypatch.setattr(stack, "mixed_evidence", mixed)
+    with pytest.raises(AssertionError):
+        check_weighted_sum(model, members)

@@ -110,10 +110,14 @@ class Conditional:
         The expected value of a binary cell is the probability of 1; a categorical cell has none and gets its most
         probable category. Of columns that are bent, have spikes, or are times it is the mean of 512 draws.
         """
+        return self._filled(self.expected())
+
+    def expected(self) -> np.ndarray:
+        """(n_rows, d) the same as encoded rows: numbers, probabilities of 1, codes of categories."""
         values = self.units.cells.expected(self.parts.mean)
         for place, (first, *_) in self._drawn_moments().items():
             values[:, place] = first
-        return self._filled(values)
+        return np.where(np.isnan(self.rows), values, self.rows)
 
     def typical(self) -> Any:
         """Rows with each unobserved cell replaced by a value that it could have: the most probable category or count,
@@ -319,7 +323,10 @@ class Conditional:
 
     def _draws(self, n: int, random_state: int | None, places: Sequence[int] | None = None) -> np.ndarray:
         """(n, n_rows, d) draws of encoded rows, or of some of their columns."""
-        key = jax.random.fold_in(self.key(random_state), 1)
+        return self.encoded_draws(jax.random.fold_in(self.key(random_state), 1), n, places)
+
+    def encoded_draws(self, key: jax.Array, n: int, places: Sequence[int] | None = None) -> np.ndarray:
+        """(n, n_rows, d) draws of encoded rows from a key; observed cells may hold anything."""
         chosen = slice(None) if places is None else list(places)
         at_once = max(1, _DRAWN_CELLS // max(1, self.rows.shape[0] * self.units.cells.columns.n_columns))
         out = []

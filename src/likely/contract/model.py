@@ -68,6 +68,7 @@ class Model(DensityMixin, Hooks, TableEstimator):
     _effort: ClassVar[str | None] = None  # the hyper-parameter that more work on an evidence means, "n_temperatures"
     _conditional_effort: ClassVar[str | None] = None  # and on a conditional, "n_sweeps"
     _sampling_effort: ClassVar[str | None] = None  # and on a sample
+    _is_composite: ClassVar[bool] = False  # made of other models, so that a line-up of all has it already
 
     # ------------------------------------------------------------------ hooks
     @abc.abstractmethod

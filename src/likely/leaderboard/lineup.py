@@ -12,8 +12,10 @@ from likely.storage import registry
 def line_up(dataset: Dataset) -> dict[str, Any]:
     """Class name -> an unfitted model for these data, the base line first; without those that take other columns."""
     binary = set(dataset.schema.kinds) == {"binary"}
-    names = [entry.class_name for entry in registry.learning_from("rows") if entry.has_evidence]
-    return {name: suited(name, dataset) for name in names if binary or not registry.model_class(name)._binary_only}
+    scored = [entry.class_name for entry in registry.learning_from("rows") if entry.has_evidence]
+    classes = {name: registry.model_class(name) for name in scored}
+    names = [name for name, cls in classes.items() if not cls._is_composite and (binary or not cls._binary_only)]
+    return {name: suited(name, dataset) for name in names}
 
 
 def suited(name: str, dataset: Dataset) -> Any:

@@ -126,7 +126,14 @@ ENTRIES: tuple[Entry, ...] = (
         "Generator",
         "likely.models.latent.flow.generator",
         "latent",
-        "an invertible map of noise: a Gaussian, or one bent column by column",
+        "an invertible map of noise: a Gaussian, one bent column by column, or layers of splines",
+        hooks=(*_DENSITY, "_condition"),
+    ),
+    Entry(
+        "Stack",
+        "likely.models.latent.mixture.stack",
+        "latent",
+        "a mixture of different models, weighed by rows that they have not seen",
         hooks=(*_DENSITY, "_condition"),
     ),
     Entry(

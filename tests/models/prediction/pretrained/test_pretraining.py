@@ -43,7 +43,7 @@ def test_transform_is_the_way_up(stack):
     for layer in stack.encoder.layers:
         state = 1 / (1 + np.exp(-(state @ np.asarray(layer.weights) + np.asarray(layer.bias))))
     np.testing.assert_allclose(stack.transform(rows), state, rtol=1e-5)
-    assert repr(stack) == "Stack(6-5-4, 'rbm')"
+    assert repr(stack) == "PretrainedStack(6-5-4, 'rbm')"
     assert stack.layers == (5, 4)
     assert [len(history["loss"]) for history in stack.histories] == [2, 2]
 

@@ -39,7 +39,14 @@ from likely.models.energy.harmonium.rbm import moments
 from likely.models.prediction.pretrained.finetuning import cross_entropy, validation_loss
 from likely.models.prediction.pretrained.inputs import as_bits, cells_of, check_probabilities
 from likely.models.prediction.pretrained.network import Encoder, Network, first_encoder, first_top
-from likely.models.prediction.pretrained.pretraining import KINDS, Recipe, Stack, check_layers, encode, learn_layers
+from likely.models.prediction.pretrained.pretraining import (
+    KINDS,
+    PretrainedStack,
+    Recipe,
+    check_layers,
+    encode,
+    learn_layers,
+)
 from likely.runtime import by_blocks
 from likely.schema import Schema
 from likely.training import train
@@ -55,8 +62,8 @@ class PretrainedClassifier(TransformerMixin, Trained, Predictor):
     ----------
     layers : units of the hidden layers; () is softmax regression.
     kind : what the layers are pretrained as, "rbm" or "autoencoder"; see `likely.pretrain`.
-    pretrain : True; False to start from random weights; or a `Stack` of `likely.pretrain`, to start from its layers,
-        which must then be as many and as large.
+    pretrain : True; False to start from random weights; or a `PretrainedStack` of `likely.pretrain`, to start from
+        its layers, which must then be as many and as large.
     n_pretraining_epochs, pretraining_rate, sparsity_target, sparsity_strength, corruption : of the pretraining of each
         layer, see `likely.pretrain`.
     dropout, input_dropout : shares of the units of each hidden layer and of the inputs that a step leaves out.
@@ -89,7 +96,7 @@ class PretrainedClassifier(TransformerMixin, Trained, Predictor):
     layers: Sizes = (500, 500, 1000)
     _: KW_ONLY
     kind: Annotated[str, one_of(KINDS)] = "rbm"
-    pretrain: bool | Stack = True
+    pretrain: bool | PretrainedStack = True
     n_pretraining_epochs: Count = 50
     pretraining_rate: Positive | None = None
     sparsity_target: Share | None = None
@@ -125,7 +132,7 @@ class PretrainedClassifier(TransformerMixin, Trained, Predictor):
         sizes, stack = check_layers(self.layers, least=0), self.pretrain
         self._recipe()
         self._training()
-        if not isinstance(stack, Stack):
+        if not isinstance(stack, PretrainedStack):
             return
         if sizes != stack.layers:
             raise ValueError(f"`layers` must be those of the stack, {stack.layers}, got {sizes}.")
@@ -170,7 +177,7 @@ class PretrainedClassifier(TransformerMixin, Trained, Predictor):
 
     def _start(self, rows: np.ndarray, columns: Columns, sizes: tuple[int, ...], recipe: Recipe) -> Encoder:
         """The layers that fine-tuning starts from."""
-        if isinstance(self.pretrain, Stack):
+        if isinstance(self.pretrain, PretrainedStack):
             return self.pretrain.encoder
         if self.pretrain and sizes:
             return learn_layers(rows, columns, sizes, recipe, self.seed_)[0]
@@ -201,7 +208,7 @@ class PretrainedClassifier(TransformerMixin, Trained, Predictor):
         return encode(self.params_.encoder, rows)
 
     def _to_file(self) -> tuple[Arrays, dict[str, Any]]:
-        """A `Stack` given as `pretrain` is not in the file: its layers, fine-tuned, are the network's."""
+        """A `PretrainedStack` given as `pretrain` is not in the file: its layers, fine-tuned, are the network's."""
         written = copy.copy(self)
         written.pretrain = written.pretrain if isinstance(written.pretrain, bool) else True
         return super(PretrainedClassifier, written)._to_file()
@@ -212,13 +219,13 @@ class PretrainedClassifier(TransformerMixin, Trained, Predictor):
         return Network(encoder, first_top(encoder, len(self.classes_)))
 
     def _given_schema(self, X: Any) -> Schema:
-        if isinstance(self.pretrain, Stack):
+        if isinstance(self.pretrain, PretrainedStack):
             return self.pretrain.table.schema
         schema = super()._given_schema(X)
         return schema.plain_numbers() if self.as_probabilities else schema
 
     def _fit_cells(self, encoded: np.ndarray, weight: np.ndarray | None = None) -> Cells:
-        if isinstance(self.pretrain, Stack):
+        if isinstance(self.pretrain, PretrainedStack):
             return self.pretrain.table.cells
         return cells_of(encoded, self.schema_, self.as_probabilities)
 

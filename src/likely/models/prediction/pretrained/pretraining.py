@@ -70,7 +70,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Stack:
+class PretrainedStack:
     """Layers learned without labels, by `likely.pretrain`.
 
     Attributes
@@ -88,7 +88,7 @@ class Stack:
 
     def __repr__(self) -> str:
         sizes = (self.table.schema.n_columns, *self.layers)
-        return f"Stack({'-'.join(map(str, sizes))}, {self.kind!r})"
+        return f"PretrainedStack({'-'.join(map(str, sizes))}, {self.kind!r})"
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -122,7 +122,7 @@ def pretrain(
     as_probabilities: bool = False,
     schema: Any = None,
     random_state: Any = None,
-) -> Stack:
+) -> PretrainedStack:
     """Learn layers of features from rows without labels, from the lowest to the highest.
 
     Parameters
@@ -143,7 +143,7 @@ def pretrain(
 
     Returns
     -------
-    A `Stack`: `transform` gives the features of rows, `classifier` a network to be taught with labels.
+    A `PretrainedStack`: `transform` gives the features of rows, `classifier` a network to be taught with labels.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def pretrain(
     >>> digits = likely.datasets.load("digits")
     >>> stack = likely.pretrain(digits.train, layers=(64, 32), n_epochs=5, random_state=0)
     >>> stack, stack.transform(digits.test).shape
-    (Stack(64-64-32, 'rbm'), (500, 32))
+    (PretrainedStack(64-64-32, 'rbm'), (500, 32))
     """
     sizes = check_layers(layers, least=1)
     recipe = Recipe(
@@ -166,7 +166,7 @@ def pretrain(
     )
     table, rows = Table.of(X, schema, as_probabilities)
     encoder, histories = learn_layers(rows, table.columns, sizes, recipe, seed_of(random_state))
-    return Stack(table, encoder, kind, histories)
+    return PretrainedStack(table, encoder, kind, histories)
 
 
 def learn_layers(
