@@ -37,6 +37,9 @@ def main(small: bool = False, out: Path = OUT) -> None:
     axes.set_yticks(range(len(SETTINGS)), list(SETTINGS))
     axes.set_ylim(len(SETTINGS) - 0.4, -0.6)
     axes.xaxis.set_major_formatter(signed)
+    for order, marker in NAMED.items():
+        axes.scatter([], [], s=26, marker=marker, facecolor="white", edgecolor=MUTED, label=f'order="{order}"')
+    axes.legend(loc="lower left", frameon=False, labelcolor=MUTED, fontsize=8.5)
     dress(axes, f"{n_orders} orders of the pixels", "mean log p of test digits, nats", "")
     figure.savefig(out, facecolor="white", metadata={"Software": ""})
 
@@ -61,8 +64,6 @@ def draw(axes: Axes, row: int, name: str, each: np.ndarray, mixture: float, name
                   color=COLOURS[name], fontsize=8.5)  # fmt: skip
     for order, marker in NAMED.items():
         axes.scatter(named[order], row + 0.26, s=26, marker=marker, facecolor="white", edgecolor=COLOURS[name])
-        axes.annotate(order, (named[order], row + 0.26), (0, -11), textcoords="offset points", ha="center",
-                      color=MUTED, fontsize=7.5)  # fmt: skip
 
 
 if __name__ == "__main__":

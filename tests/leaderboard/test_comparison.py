@@ -15,6 +15,7 @@ from likely.leaderboard.comparison import as_dataset
 from likely.leaderboard.lineup import line_up
 from likely.leaderboard.live_table import LiveTable
 from likely.leaderboard.measuring import one_line
+from tests.contracts.table import binary_rows
 
 
 @pytest.fixture(scope="module")
@@ -194,3 +195,17 @@ def test_one_line():
     assert one_line(ValueError("a\n  b")) == "a b"
     assert one_line(RuntimeError("a")) == "RuntimeError: a"
     assert one_line(KeyboardInterrupt()) == "KeyboardInterrupt"
+
+
+def test_a_stack_is_the_last_line():
+    """A mixture of those that can be mixed: exact, as they are; no worse than the best by more than its rows' noise."""
+    rows = binary_rows(0, 200)
+    board = likely.compare(["independent", likely.Mixture(2, n_init=1, max_iter=20)], rows, stack=True)
+    assert board.names == ["Independent", "Mixture", "Stack"]
+    mixed = board["Stack"]
+    assert mixed.kind == "exact"
+    assert mixed.evidence - board["Independent"].evidence is not None
+    np.testing.assert_allclose(mixed.model.evidence(board.dataset.test).values, mixed.evidence.values, rtol=1e-9)
+    with pytest.raises(ValueError, match="mixes models of the rows of a table"):
+        likely.compare(["mixture"], "digits", target="label", stack=True)
+    assert "takes two" in likely.compare(["independent"], rows, stack=True)["Stack"].failure

@@ -24,6 +24,7 @@ def compare(
     kind: Kinds = [],  # noqa: B006
     seed: Seed = 0,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start anew, whatever an earlier run finished.")] = False,
+    stack: Annotated[bool, typer.Option("--stack", help="Add a mixture of all, weighed by validation rows.")] = False,
     json: Json = False,
     *,
     reading: Reading,
@@ -44,6 +45,7 @@ def compare(
       likely compare table.csv --kind zip=categorical --seed 1
       likely compare digits --no-report --json
       likely compare table.csv --target income
+      likely compare table.csv --stack
       likely compare wikitext2
     """
     names = _names(models)
@@ -56,7 +58,13 @@ def compare(
     from likely.leaderboard import compare as run
 
     kept = None if page is None else Path(f"{page}.part")
-    options: dict[str, Any] = {"random_state": seed, "n_score_rows": rows, "keep_in": kept, "fresh": fresh}
+    options: dict[str, Any] = {
+        "random_state": seed,
+        "n_score_rows": rows,
+        "keep_in": kept,
+        "fresh": fresh,
+        "stack": stack,
+    }
     try:
         board = run(names or None, dataset, target=target, report=page, progress=True, **options)
     except Interrupted as broken_off:

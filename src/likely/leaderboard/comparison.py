@@ -18,6 +18,8 @@ from likely.leaderboard.live_table import Watch, open_watch
 from likely.leaderboard.measuring import Predictions, Rows, measured
 from likely.leaderboard.prediction import known_rows
 from likely.leaderboard.report.probes import take
+from likely.leaderboard.stacking import NAME as STACK
+from likely.leaderboard.stacking import check_stacked, stacked
 from likely.schema import Schema, as_array, as_frame
 from likely.storage.files import FileError
 
@@ -41,6 +43,7 @@ def compare(
     progress: bool | None = None,
     keep_in: str | os.PathLike[str] | None = None,
     fresh: bool = False,
+    stack: bool = False,
 ) -> Leaderboard:
     """Fit models on the training rows and rank them by the evidence of the test rows.
 
@@ -61,6 +64,8 @@ def compare(
     keep_in : a folder for finished work. A comparison that was broken off goes on from there when it is called again
         with the same data and settings; what it kept is removed when it is done. None keeps nothing.
     fresh : start anew, whatever was kept.
+    stack : also mix all models whose evidence of the table's rows is exact or a lower bound into a `likely.Stack`, with
+        weights by the validation rows; it is the last to be measured. Costs the scoring of the validation rows.
 
     Returns
     -------
@@ -88,12 +93,18 @@ def compare(
     if target is not None:
         data = _predicted(data, target)
     models, test, how = _meeting(models, data, seed, n_score_rows, target)
+    if stack:
+        check_stacked(models, isinstance(data, Dataset), target)
     settings = {"seed": seed, "rows": n_score_rows, "target": target}
     kept = place_for(keep_in, data, how.rows(test), settings)
     if fresh:
         kept.forget()
-    with open_watch(progress, data, list(models)) as watch:
+    with open_watch(progress, data, [*models, *[STACK][:stack]]) as watch:
         entries, unfinished = _measure(models, data, test, watch, how, kept)
+        if stack and not unfinished:
+            watch.stage(STACK, "fit")
+            entries.append(stacked(entries, data, seed))
+            watch.done(entries[-1])
         scored = {} if target is None else {"target": target, "score_name": how.score_name(entries)}
         shown = replace(data, test=how.rows(test), **_numbers_of(data, how.rows(test), n_score_rows, seed))
         board = Leaderboard(entries, shown, seed, unfinished=unfinished, **scored)

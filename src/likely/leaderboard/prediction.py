@@ -51,7 +51,9 @@ def predictors(dataset: Dataset) -> dict[str, Any]:
     if are_classes(plain_known(dataset)):
         found |= {name: _suited(name, dataset) for name in ("RBMClassifier", "PretrainedClassifier")}
     elif _all_numbers(dataset):
-        found |= {f"joint {name}": joint(name, dataset) for name in ("FactorAnalysis", "Generator")}
+        # Of layers of splines nothing is known of a target but by weighed draws.
+        gaussian = registry.model_class("JointPredictor")(registry.model_class("Generator")())
+        found |= {"joint FactorAnalysis": joint("FactorAnalysis", dataset), "joint Generator": gaussian}
     return found
 
 

@@ -23,9 +23,10 @@ from jaxtyping import Array, Float
 from likely.columns import Columns
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
+from likely.contract.first_look import between, epochs_for
 from likely.contract.model import FitRun, Model
 from likely.contract.settings import Count, Positive, Several
-from likely.contract.trained import GradientTrained, HeldOut
+from likely.contract.trained import N_VISITS, GradientTrained, HeldOut
 from likely.models.latent.flow.answers import draw_filled, flow_evidence, weigh_rows
 from likely.models.latent.flow.bijection import (
     MIN_VARIANCE,
@@ -52,6 +53,11 @@ from likely.training.optimisers import Schedule
 
 _EM_TOLERANCE = 1e-6  # nats a row, below which a step of EM counts as no progress
 _N_NODES = 32  # of the quadrature that takes the mean of a bent cell
+_WITHOUT_DENSITY = {"binary", "categorical", "ordinal"}
+_ROWS_OF_LAYERS = 1000
+# Places within the intervals of a rounded row that splines learn from, so that they do not learn one by heart; fewer
+# of so many rows that each epoch has places enough.
+_MOST_PLACES, _ROWS_AND_PLACES = 8, 40_000
 
 
 def _em_step(block: GaussianBlock, rows: tuple[Array, Array, Array]) -> tuple[GaussianBlock, Array]:
@@ -165,8 +171,15 @@ class Generator(HeldOut, GradientTrained, Model):
         "denoise": "it is invertible, so a row comes back through its code as it went in",
     }
 
+    @classmethod
+    def _suited(cls, n_rows, n_columns, kinds):
+        # Of fewer rows layers learn little more than the Gaussian; a hundred columns take seconds for every 1,000 rows.
+        if n_rows < _ROWS_OF_LAYERS or n_columns > 100 or kinds & _WITHOUT_DENSITY:
+            return {}
+        return {"shape": "spline", "n_epochs": epochs_for(min(N_VISITS, 10 * N_VISITS // n_columns), n_rows)}
+
     def _check_kinds(self, schema: Schema) -> None:
-        odd = [column for column in schema.columns if column.kind in ("binary", "categorical", "ordinal")]
+        odd = [column for column in schema.columns if column.kind in _WITHOUT_DENSITY]
         if self.shape == "spline" and odd:
             raise SchemaError(
                 f"column {odd[0].name!r} is {odd[0].kind}, and splines have a density of numbers alone, which would "
@@ -187,10 +200,19 @@ class Generator(HeldOut, GradientTrained, Model):
         layers = first_layers(key, d, self.flow, self.n_layers, self.n_hidden, self.n_bins, self.activation)
         return GeneratorParams(block, zeros, zeros, SplineFlow(layers, block))
 
+    def _to_learn(self, encoded: np.ndarray, part: int) -> np.ndarray:
+        """Of splines and rounded rows, several places side by side (n, places d): one is held out with all of its."""
+        first = super()._to_learn(encoded, part)
+        if self.shape != "spline" or not self.cells_.is_rounded:
+            return first
+        n_places = between(1, _ROWS_AND_PLACES // len(encoded), _MOST_PLACES)
+        others = [super(Generator, self)._to_learn(encoded, part + 2 * place) for place in range(1, n_places)]
+        return np.hstack([first, *others])
+
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> GeneratorParams:
         init_key, train_key = jax.random.split(key)
         params = self._init(init_key, self.columns_)
-        block = self._fit_block(params.block, rows)
+        block = self._fit_block(params.block, self._one_below_the_other(rows))
         params = eqx.tree_at(lambda p: p.block, params, block)
         if self.shape == "affine":
             return params
@@ -207,20 +229,25 @@ class Generator(HeldOut, GradientTrained, Model):
         """Layers by gradient, from the Gaussian of greatest likelihood on."""
         params = eqx.tree_at(lambda p: p.flow.guess, params, block)
         rows, run = self._divided(rows, key, given)
+        rows, valid = self._one_below_the_other(rows), self._one_below_the_other(run.valid)
         result = train(
             params,
             negative_bound,
             rows,
             config=self._training(**self._stopping(given, run, len(rows))),
             key=key,
-            validate=None if run.valid is None else bound_loss,
-            valid_rows=run.valid,
+            validate=None if valid is None else bound_loss,
+            valid_rows=valid,
             checkpoint=run.checkpoint,
             resume=run.resume,
             label="Generator",
         )
         self.history_ = self._with_held_out(result.history, given, run)
         return with_positive_diagonal(result.module)
+
+    def _one_below_the_other(self, rows: Any) -> Any:
+        """Rows of `_to_learn` as rows of cells."""
+        return None if rows is None else rows.reshape(-1, self.columns_.n_columns)
 
     def _fit_block(self, block: GaussianBlock, rows: np.ndarray) -> GaussianBlock:
         """Mean and covariance of greatest likelihood: in closed form, or by EM where cells are unobserved."""
