@@ -39,6 +39,8 @@ NAMES = (
     "pretraining",
     "debd",
     "chain",
+    "flow",
+    "drawn",
     "chain_network",
     "scaling",
     "ising",

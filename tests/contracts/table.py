@@ -22,7 +22,7 @@ SMALL: dict[str, dict] = {
     "DBN": {"layers": (5, 4), "n_epochs": 3, "n_tuning_epochs": 0, "n_chains": 20},
     "DBM": {"layers": (5, 3), "pretraining": False, "n_epochs": 3, "learning_rate": 0.2, "n_chains": 20},
     "EnergyModel": {"hidden": (16,), "n_epochs": 5, "n_temperatures": 60, "n_ais_chains": 32, "n_sweeps": 20},
-    "Stack": {"models": ["Independent", likely.Mixture(3, n_init=1, max_iter=30)]},
+    "Stack": {"models": ["Independent", "Mixture"]},
     "GAN": {"n_components": 2, "hidden": (8,), "n_epochs": 3},
     "VAE": {"n_components": 2, "hidden": (8,), "n_epochs": 3, "n_importance": 500},
     "DiscreteVAE": {"n_components": 2, "hidden": (8,), "n_epochs": 3, "learning_rate": 0.01, "n_importance": 64},

@@ -42,8 +42,7 @@ def stacked(entries: list[Entry], data: Any, seed: int) -> Entry:
         evidence = replace(mixed_evidence(found, np.array(model.weights_)), **about)
     except Exception as error:  # as of any model: the others' hours are not to be lost
         return Entry(NAME, failure=f"it could not be fitted: {one_line(error)}")
-    seconds = {"fit_seconds": middle - begun, "score_seconds": time.perf_counter() - middle}
-    return Entry(NAME, evidence, model, n_parameters=model.n_parameters_, **seconds)
+    return Entry(NAME, evidence, model, middle - begun, time.perf_counter() - middle, model.n_parameters_)
 
 
 def _is_usable(entry: Entry, measure: Any) -> bool:

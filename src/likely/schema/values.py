@@ -117,7 +117,7 @@ def _are_numbers(categories: tuple) -> bool:
 def decode_values(column: Column, cells: np.ndarray) -> np.ndarray:
     """What the encoded cells stand for: objects for categories, microseconds since 1970 for times."""
     if column.kind == "datetime":
-        return cells * RESOLUTIONS[str(column.resolution)]
+        return np.rint(cells) * RESOLUTIONS[str(column.resolution)]  # a mean of times lies between two
     if column.kind == "grid":
         # A multiple of the step, written as a decimal fraction is: 0.3 and not 0.30000000000000004.
         step = float(column.step or 1)

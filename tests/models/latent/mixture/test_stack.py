@@ -112,6 +112,14 @@ def test_mixed_columns_with_holes_by_names():
     np.testing.assert_allclose(stack.condition(frame).probabilities("city").sum(axis=1), 1, atol=1e-5)
 
 
+def test_times_are_filled_in_among_those_that_were_seen():
+    days = np.datetime64("2022-01-01") + np.random.default_rng(0).integers(0, 60, 120)
+    frame = pl.DataFrame({"day": pl.Series(days.astype("datetime64[D]")), "x": np.arange(120) % 7 + 0.5})
+    stack = likely.Stack(["independent"], random_state=0).fit(frame)
+    filled = stack.impute(frame[:3].with_columns(pl.lit(None, pl.Date).alias("day")))["day"]
+    assert filled.is_between(frame["day"].min(), frame["day"].max()).all()
+
+
 def test_refusals(bits):
     members, _ = bits
     other = likely.Independent().fit(binary_rows(0)[:, :3])

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -55,6 +56,20 @@ class Chains(Protocol):
         uniforms (n, d, 2) and normals (n, d), which are a function of the second uniform, are the randomness.
         """
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedChains:
+    """What all chains hold: what was learned, the cells' family, and the cells that switch others off."""
+
+    params: Any
+    columns: Columns
+    switches: np.ndarray
+
+    @property
+    def orders(self) -> np.ndarray:
+        """(m, d) the cells of each chain in their order."""
+        return np.asarray(self.params.orders)
 
 
 def evidence(chains: Chains, columns: Columns, rows: np.ndarray, key: jax.Array, n_importance: int) -> Evidence:

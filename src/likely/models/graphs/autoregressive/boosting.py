@@ -8,7 +8,6 @@ each class of each cell; of a row: trees × depth.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from jaxtyping import Array, Float, Int, UInt32
 from scipy.special import gammaln
 
 from likely.columns import Columns
+from likely.models.graphs.autoregressive.answers import LearnedChains
 from likely.models.graphs.autoregressive.cell_laws import MAX_LOG_RATE, poisson_quantile
 from likely.runtime import on_device
 
@@ -264,18 +264,8 @@ def _n_outputs(cell: Learned) -> int:
     return len(cell.base)
 
 
-@dataclass(frozen=True, eq=False)
-class BoostedChains:
+class BoostedChains(LearnedChains):
     """Chains of boosted trees, as `answers` asks them."""
-
-    params: BoostedParams
-    columns: Columns
-    switches: np.ndarray
-
-    @property
-    def orders(self) -> np.ndarray:
-        """(m, d) the cells of each chain in their order."""
-        return np.asarray(self.params.orders)
 
     @cached_property
     def _nodes(self) -> tuple[np.ndarray, ...]:

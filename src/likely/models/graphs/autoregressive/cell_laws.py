@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from likely.columns import Columns
+from likely.models.graphs.autoregressive.answers import LearnedChains
 from likely.nets.column_interface import MIN_SCALE, n_locations, softplus
 from likely.runtime import by_blocks, float_dtype, on_device
 
@@ -70,16 +71,8 @@ def log_mixture(x: Float[Array, "n r"], log_weights: Array, means: Array, log_sc
     return jax.nn.logsumexp(jax.nn.log_softmax(log_weights, axis=-1) + parts, axis=-1)
 
 
-class ParametricChains(abc.ABC):
+class ParametricChains(LearnedChains, abc.ABC):
     """Chains whose laws are a function of the whole row; a cell's own law does not depend on it or on later cells."""
-
-    def __init__(self, params: Any, columns: Columns, switches: np.ndarray):
-        self.params, self.columns, self.switches = params, columns, switches
-
-    @property
-    def orders(self) -> np.ndarray:
-        """(m, d) the cells of each chain in their order."""
-        return np.asarray(self.params.orders)
 
     @abc.abstractmethod
     def laws(self, chain: int, x: Array, known: Array | None) -> CellLaws:

@@ -8,7 +8,6 @@ conditional and tree about rows × inputs × depth; of a row: trees × depth for
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 
 from likely.columns import Columns
+from likely.models.graphs.autoregressive.answers import LearnedChains
 from likely.models.graphs.autoregressive.coding import Coding, make_coding
 from likely.runtime import on_device
 
@@ -222,18 +222,8 @@ def _joined(trees: list[Tree], cells: list[int], orders: np.ndarray, n_trees: in
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Trees:
+class Trees(LearnedChains):
     """Chains of trees, as `answers` asks them."""
-
-    params: TreeParams
-    columns: Columns
-    switches: np.ndarray
-
-    @property
-    def orders(self) -> np.ndarray:
-        """(m, d) the cells of each chain in their order."""
-        return np.asarray(self.params.orders)
 
     @cached_property
     def _coding(self) -> tuple[np.ndarray, ...]:

@@ -112,11 +112,10 @@ def negative_log_likelihood(
     return -mean - gaussian_block.log_prior(params.block, MIN_VARIANCE), (state, {})
 
 
-def bound(
-    params: GeneratorParams, x: Float[Array, "n d"], observed: Bool[Array, "n d"] | None, key: Key[Array, ""]
-) -> Float[Array, " n"]:
+def bound(params: GeneratorParams, batch: Batch, key: Key[Array, ""]) -> Float[Array, " n"]:
     """log p of complete rows of a flow; of others the bound by a few draws of what is unobserved."""
-    params = with_positive_diagonal(params)
+    params, x = with_positive_diagonal(params), jnp.asarray(batch.x)
+    observed = None if batch.observed is None else jnp.asarray(batch.observed)
     if observed is None:
         return log_prob(params, x, None)
     assert params.flow is not None
@@ -132,13 +131,13 @@ def negative_bound(
 ) -> tuple[Array, tuple[None, dict[str, Array]]]:
     """The objective of flows: minus the mean `bound`, with the least variance kept by a weak prior."""
     weight = jnp.asarray(batch.weight)
-    mean = jnp.sum(weight * bound(params, batch.x, batch.observed, key)) / jnp.sum(weight)
+    mean = jnp.sum(weight * bound(params, batch, key)) / jnp.sum(weight)
     return -mean - gaussian_block.log_prior(params.block, MIN_VARIANCE), (state, {})
 
 
 def bound_loss(params: GeneratorParams, batch: Batch, key: Key[Array, ""]) -> Float[Array, " n"]:
     """Minus the `bound` of each row, for validation."""
-    return -bound(params, batch.x, batch.observed, key)
+    return -bound(params, batch, key)
 
 
 def with_positive_diagonal(params: GeneratorParams) -> GeneratorParams:

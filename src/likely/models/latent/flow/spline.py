@@ -77,8 +77,9 @@ def _bin_of(at: Array, raw: Array, by_height: bool) -> Bin:
     # One bin for each number: the last that begins below it. Beyond the ends any will do.
     begun = (at[..., None] >= starts).astype(at.dtype).at[..., 0].set(1)
     here = begun - jnp.concatenate([begun[..., 1:], jnp.zeros_like(begun[..., :1])], -1)
-    chosen = [(here * table).sum(-1) for table in (lefts, widths, bottoms, heights, firsts, seconds)]
-    return Bin(*chosen, (at > -BOUND) & (at < BOUND))
+    own = lambda table: (here * table).sum(-1)  # noqa: E731
+    inside = (at > -BOUND) & (at < BOUND)
+    return Bin(own(lefts), own(widths), own(bottoms), own(heights), own(firsts), own(seconds), inside)
 
 
 def _edges(raw: Array) -> tuple[Array, Array]:

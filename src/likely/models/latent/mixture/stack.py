@@ -146,7 +146,7 @@ class Stack(Model):
             raise ValueError(f"`models` must be a list of models or of their names, got {given!r}.")
         for one in given:
             if not isinstance(one, str | Model):
-                raise TypeError(f"a member must be a likely.Model or the name of one, got {one!r}.")
+                raise TypeError(f"each of `models` must be a likely.Model or the name of one, got {one!r}.")
             cls = registry.model_class(one) if isinstance(one, str) else type(one)
             if not (issubclass(cls, Model) and hasattr(cls, "_evidence")):
                 raise TypeError(f"{cls.__name__} has no likelihood of rows to be weighed by: leave it out.")
@@ -235,7 +235,7 @@ class Stack(Model):
         logs = np.stack([member.evidence(encoded).values for member in used], axis=1)
         shares = softmax(logs + np.log(weights[weights > 0]), axis=1)
         found = [member.condition(encoded) for member in used]
-        each = [_statistics(one, self.columns_) for one in found]
+        each = [_statistics(one, self.cells_) for one in found]
         mean = np.einsum("nk,knd->nd", shares, np.stack([own[0] for own in each]))
         error = np.sqrt(np.einsum("nk,knd->nd", shares**2, np.stack([own[1] for own in each]) ** 2))
         method = "mixture of " + "; ".join(dict.fromkeys(one.method for one in found))
@@ -291,9 +291,10 @@ def _plain_cells(schema: Schema, offset: np.ndarray) -> Cells:
     return Cells.plain(columns, Scaling(np.asarray(offset, np.float64), np.ones(schema.n_columns)))
 
 
-def _statistics(conditional: Conditional, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
+def _statistics(conditional: Conditional, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
     """Mean statistics (n, D) of plain cells as a member has them, and their errors."""
-    mean, deviation = conditional.expected(), conditional.std()
+    columns = cells.columns
+    mean, deviation = conditional.expected() - cells.scaling.offset, conditional.std()
     mean_error, deviation_error = conditional.stderr(), conditional.stderr("std")
     n = len(mean)
     out, error = np.zeros((n, columns.n_statistics)), np.zeros((n, columns.n_statistics))

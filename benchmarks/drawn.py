@@ -1,0 +1,103 @@
+"""Rows drawn of adult and housing by chains of trees, beside SDV's synthesizers: could they be real ones?
+
+`likely.fidelity` compares as many drawn rows as there are training rows with these, the test rows held out. All
+settings are defaults, but that CTGAN and TVAE get as many epochs as `EPOCHS` says, where their own default is 300:
+these would take hours of two cores.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import likely
+from benchmarks import data, peers
+from benchmarks.outcome import Line, Outcome
+from benchmarks.tables import RANGE, TARGETS
+from benchmarks.timing import in_words, stopwatch
+
+AUC_BAR, LOSS_BAR = 0.56, 0.012
+PEERS = ("GaussianCopula", "CTGAN", "TVAE")
+EPOCHS = 10
+
+
+def run(*, small: bool, seed: int) -> Outcome:
+    lines: list[Line] = []
+    figures: dict[str, Any] = {}
+    versions: dict[str, str] = {}
+    for name in ("adult", "housing"):
+        table = data.load("adult", small=small, n_small=150) if name == "adult" else data.housing(small=small)
+        model = likely.Autoregressive(random_state=seed, **({"n_chains": 1, "n_trees": 1} if small else {}))
+        fit_seconds, fitted = stopwatch(lambda model=model, table=table: model.fit(table.train))
+        drawn = fitted.sample(len(table.train), random_state=seed)
+        found = {"ours": _judged(table, drawn, TARGETS[name], seed) | {"seconds": fit_seconds}}
+        for peer in PEERS[: 1 if small else None]:
+            rows, about = _of_peer(peer, table.train, seed, 1 if small else EPOCHS)
+            found[peer] = _judged(table, rows, TARGETS[name], seed) | {"seconds": about["seconds"]}
+            versions |= about["versions"]
+        figures[name] = found
+        lines += _lines(name, found)
+    return Outcome(lines, figures, versions)
+
+
+def _of_peer(peer: str, train: pl.DataFrame, seed: int, epochs: int) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """As many rows as there are, drawn by a synthesizer of SDV, and its seconds and versions."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [str(Path(folder) / name) for name in ("train.csv", "drawn.csv")]
+        train.write_csv(paths[0])
+        options = {"train": paths[0], "drawn": paths[1], "peer": peer, "seed": seed, "epochs": epochs}
+        about = peers.run("peer_sdv", **options)
+        return pl.read_csv(paths[1], schema_overrides=train.schema), about
+
+
+def _judged(table: Any, drawn: Any, target: str, seed: int) -> dict[str, Any]:
+    found = likely.fidelity(table.train, drawn, table.test, target=target, random_state=seed)
+    use = found.usefulness
+    assert use is not None
+    within = all(bad.what in RANGE and bad.share <= bad.expected + 3 * bad.stderr for bad in found.impossible)
+    return {
+        "auc": found.classifier.auc,
+        "auc_stderr": found.classifier.stderr,
+        "impossible_rows": found.impossible_rows,
+        "nothing_impossible": within,
+        "learned_from_drawn": use.drawn,
+        "learned_from_real": use.real,
+        "measure": use.measure,
+        "copying": found.copying.is_copying,
+    }
+
+
+def _lines(name: str, found: dict[str, dict[str, Any]]) -> list[Line]:
+    ours = found["ours"]
+    loss = ours["learned_from_real"] - ours["learned_from_drawn"]
+    good = ours["auc"] <= AUC_BAR and loss <= LOSS_BAR and ours["nothing_impossible"] and not ours["copying"]
+    quality = (
+        f"{ours['impossible_rows']:.1%} of rows impossible; {ours['measure']} learned from drawn rows "
+        f"{ours['learned_from_drawn']:.3f}, from real ones {ours['learned_from_real']:.3f}; "
+        f"{'copies' if ours['copying'] else 'no copies'}; fitted in {in_words(ours['seconds'])}"
+    )
+    bar = f"AUC ≤ {AUC_BAR}, {LOSS_BAR} lost, nothing impossible, no copies"
+    what = f"{name}, rows that chains of trees draw: two-sample AUC"
+    lines = [
+        Line(what, f"{ours['auc']:.3f} ± {ours['auc_stderr']:.3f}", "0.5 real rows", None, quality, bar, bool(good))
+    ]
+    for peer, one in found.items():
+        if peer == "ours":
+            continue
+        better = ours["auc"] < one["auc"] and ours["learned_from_drawn"] > one["learned_from_drawn"]
+        epochs = "" if peer == "GaussianCopula" else f", {EPOCHS} epochs"
+        lines.append(
+            Line(
+                what=f"the same, beside SDV's {peer}{epochs}",
+                ours=f"AUC {ours['auc']:.3f}, {ours['learned_from_drawn']:.3f}",
+                peer=f"AUC {one['auc']:.3f}, {one['learned_from_drawn']:.3f}",
+                ratio=one["seconds"] / ours["seconds"],
+                quality=f"{one['impossible_rows']:.1%} of its rows impossible, fitted in {in_words(one['seconds'])}",
+                bar="better on both, in less time",
+                reached=bool(better and ours["seconds"] < one["seconds"]),
+            )
+        )
+    return lines
