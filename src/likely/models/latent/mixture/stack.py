@@ -195,9 +195,11 @@ class Stack(Model):
         """Rows that members learn from, and rows that weights are learned from."""
         if run.valid is not None:
             return rows, run.valid
-        n_held = max(1, int(self.held_out * len(rows)))
-        if all(_is_fitted(one) for one in self._given()) or n_held == len(rows):
+        if all(_is_fitted(one) for one in self._given()):
             return rows, rows
+        if len(rows) < 2:
+            raise ValueError("a row to learn from and another to judge by are needed, got 1 sample: give more rows.")
+        n_held = max(1, int(self.held_out * len(rows)))
         order = np.asarray(jax.random.permutation(key, len(rows)))
         return rows[order[n_held:]], rows[order[:n_held]]
 
