@@ -18,10 +18,10 @@ N_ROWS, N_ACROSS = 5, 10
 @mpl.rc_context(TYPE)
 def main(small: bool = False, out: Path = OUT) -> None:
     digits = likely.datasets.load("digits")
-    train, shape = (digits.train[:100, 16:32], (2, 8)) if small else (digits.train, (8, 8))
-    test = digits.test[:, 16:32] if small else digits.test
+    train, shape = (digits.train[:100, 16:48], (4, 8)) if small else (digits.train, (8, 8))
+    test = digits.test[:, 16:48] if small else digits.test
     model = likely.Autoregressive(n_chains=1 if small else 4, random_state=0).fit(train)
-    figure = Figure(figsize=(9.6, 2.7), dpi=80 if small else 110, layout="constrained")
+    figure = Figure(figsize=(9.6, 2.7), dpi=110, layout="constrained")
     n = N_ROWS * N_ACROSS
     real, drawn = test[np.random.default_rng(0).permutation(len(test))[:n]], model.sample(n, random_state=0)
     for axes, title, rows in zip(figure.subplots(1, 2), ("real", "drawn"), (real, drawn), strict=True):

@@ -31,9 +31,9 @@ def main(small: bool = False, out: Path = OUT) -> None:
     size = {"n_layers": 2, "n_hidden": 8, "n_epochs": 2} if small else {"n_layers": 4, "n_epochs": 80}
     settings = {"learning_rate": 5e-3, "schema": likely.Schema.real(2), "random_state": 0}
     model = likely.Generator("spline", **size, **settings).fit(rows)
-    drawn = model.sample(300 if small else 3000, random_state=1)
+    drawn = model.sample(300 if small else 1500, random_state=1)
     noise = model.latents(drawn)
-    figure = Figure(figsize=(9.6, 3.0), dpi=80 if small else 110, layout="constrained")
+    figure = Figure(figsize=(9.6, 3.0), dpi=80 if small else 96, layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     # Both have the colour of the noise's direction, so that one sees where each part of it goes.
     colour = np.arctan2(noise[:, 1], noise[:, 0])
