@@ -23,10 +23,9 @@ from jaxtyping import Array, Float
 from likely.columns import Columns
 from likely.contract.conditional import ConditionalParts
 from likely.contract.evidence import Evidence
-from likely.contract.first_look import between, epochs_for
 from likely.contract.model import FitRun, Model
 from likely.contract.settings import Count, Positive, Several
-from likely.contract.trained import N_VISITS, GradientTrained, HeldOut
+from likely.contract.trained import N_VISITS, GradientTrained, HeldOut, between, epochs_for
 from likely.models.latent.flow.answers import draw_filled, flow_evidence, weigh_rows
 from likely.models.latent.flow.bijection import (
     MIN_VARIANCE,
