@@ -161,7 +161,7 @@ class Stack(Model):
             Member(one).check_columns(schema)
         return schema
 
-    def _fit_cells(self, encoded: np.ndarray) -> Cells:
+    def _fit_cells(self, encoded: np.ndarray, weight: np.ndarray | None = None) -> Cells:
         offset = np.zeros(self.schema_.n_columns)
         # Times are large numbers, of which single precision would leave minutes.
         for place in np.flatnonzero([kind == "datetime" for kind in self.schema_.kinds]):
