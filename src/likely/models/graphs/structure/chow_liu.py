@@ -9,6 +9,7 @@ ones by one matrix product.
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import xlogy
 
 from likely.columns import Columns
 from likely.models.graphs.graph.graph import Graph, GraphError
@@ -73,23 +74,25 @@ def _discrete_information(
     codes = rows[:, places]
     hot = np.concatenate([codes[:, [i]] == np.arange(n) for i, n in enumerate(sizes)], axis=1).astype(np.float32)
     joint = (hot.T @ hot).astype(np.float64) if weights is None else hot.T @ (hot * weights[:, None])
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    out = np.zeros((len(places), len(places)))
-    for i in range(len(places)):
-        for j in range(i):
-            table = joint[starts[i] : starts[i + 1], starts[j] : starts[j + 1]]
-            out[i, j] = out[j, i] = _of_table(table)
-    return out
+    return information_of_counts(joint, sizes)
 
 
-def _of_table(counts: np.ndarray) -> float:
-    total = counts.sum()
-    if total == 0:
-        return 0.0
-    p = counts / total
-    expected = p.sum(axis=1, keepdims=True) * p.sum(axis=0, keepdims=True)
-    seen = p > 0
-    return max(0.0, float((p[seen] * np.log(p[seen] / expected[seen])).sum()))
+def information_of_counts(joint: np.ndarray, sizes: list[int]) -> np.ndarray:
+    """(d, d) mutual information in nats of columns by the joint counts (D, D) of all their states; 0 with itself."""
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+    # N I = Σ n_ab log n_ab - Σ n_a log n_a - Σ n_b log n_b + N log N, with N and n_a of the rows that have both cells.
+    own = np.add.reduceat(joint, starts, axis=1)
+    total = np.add.reduceat(own, starts, axis=0)
+    both = np.add.reduceat(np.add.reduceat(xlogy(joint, joint), starts, axis=0), starts, axis=1)
+    single = np.add.reduceat(xlogy(own, own), starts, axis=0)
+    out = (both - single - single.T + xlogy(total, total)) / np.where(total > 0, total, 1)
+    np.fill_diagonal(out, 0.0)
+    return np.maximum(out, 0.0)
+
+
+def spanning_tree(weights: np.ndarray) -> list[tuple[int, int]]:
+    """Edges (parent, child) of the heaviest spanning tree of all columns, parents first."""
+    return _tree(weights, list(range(len(weights))))
 
 
 def _gaussian(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> float:

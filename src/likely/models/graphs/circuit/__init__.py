@@ -1,0 +1,1 @@
+"""Sum-product circuits: sums and products of columns' distributions, in which every marginal is one pass."""

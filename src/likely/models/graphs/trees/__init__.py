@@ -1,0 +1,1 @@
+"""Trees of the columns, and mixtures of them."""
