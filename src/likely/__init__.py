@@ -53,6 +53,7 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as real impor
     from likely.models.graphs.autoregressive.autoregressive import Autoregressive as Autoregressive
     from likely.models.graphs.bayesian_network.building import read_network as read_network
     from likely.models.graphs.bayesian_network.network import BayesianNetwork as BayesianNetwork
+    from likely.models.graphs.circuit.circuit import Circuit as Circuit
     from likely.models.graphs.graph.graph import Graph as Graph
     from likely.models.graphs.graph.graph import GraphError as GraphError
     from likely.models.graphs.independent import Independent as Independent
@@ -60,6 +61,7 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as real impor
     from likely.models.graphs.inference.junction_tree import ImpossibleError as ImpossibleError
     from likely.models.graphs.inference.memory import TooLargeError as TooLargeError
     from likely.models.graphs.markov_field.field import MarkovField as MarkovField
+    from likely.models.graphs.trees.tree_mixture import TreeMixture as TreeMixture
     from likely.models.language.embeddings.skipgram import SkipGram as SkipGram
     from likely.models.language.ngram.ngram import NGram as NGram
     from likely.models.language.pairs.neural_turing_machine import NeuralTuringMachine as NeuralTuringMachine

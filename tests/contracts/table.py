@@ -12,6 +12,8 @@ from likely.storage import registry
 
 # Hyper-parameters that make a model small; a model that is not named here is used with its defaults.
 SMALL: dict[str, dict] = {
+    "TreeMixture": {"n_components": 2, "max_iter": 10},
+    "Circuit": {"n_states": 3, "n_trees": 2, "n_epochs": 3, "pseudo_count": 0.3},
     "Mixture": {"n_components": 3, "n_init": 2, "max_iter": 30},
     "ProbabilisticPCA": {"n_components": 2},
     "FactorAnalysis": {"n_components": 2, "max_iter": 50},

@@ -102,6 +102,20 @@ ENTRIES: tuple[Entry, ...] = (
         hooks=(*_DENSITY, "_condition"),
     ),
     Entry(
+        "TreeMixture",
+        "likely.models.graphs.trees.tree_mixture",
+        "graphs",
+        "mixture of the columns' most likely trees, by EM",
+        hooks=(*_DENSITY, "_condition"),
+    ),
+    Entry(
+        "Circuit",
+        "likely.models.graphs.circuit.circuit",
+        "graphs",
+        "hidden trees: a latent beside each column along their tree; sums and products",
+        hooks=(*_DENSITY, "_condition"),
+    ),
+    Entry(
         "Mixture",
         "likely.models.latent.mixture.mixture",
         "latent",

@@ -11,17 +11,49 @@ from likely.contract.conditional import ConditionalParts
 from likely.contract.counts import Counts, poisson
 from likely.contract.evidence import Evidence
 from likely.contract.model import Model
-from likely.models.graphs.circuit.leaves import CellRows
+from likely.models.graphs.circuit.leaves import variance_of
 from likely.models.graphs.circuit.passes import Passes
 from likely.models.graphs.circuit.plan import Leaf, Plan, states_of
-from likely.runtime import generator
+from likely.runtime import float_dtype, generator
 
 
 class CircuitParams(eqx.Module):
-    """The sums' weights, each matrix flat with rows that sum to one, and the leaves' mean statistics."""
+    """The sums' weights, each matrix flat with rows that sum to one, and the leaves.
+
+    Leaves are held as mean statistics, but for the variances of real cells in the place of their mean squares: in
+    single precision a difference of squares would lose them.
+    """
 
     weights: np.ndarray
-    statistics: np.ndarray
+    leaves: np.ndarray
+
+    @classmethod
+    def packed(cls, plan: Plan, weights: np.ndarray, statistics: np.ndarray) -> CircuitParams:
+        """As they are kept."""
+        kept = statistics.copy()
+        for place in _real_leaves(plan):
+            table = plan.table(kept, place)
+            table[2] = variance_of(table)
+        return cls(weights.astype(float_dtype()), kept.astype(float_dtype()))
+
+    def passes(self, plan: Plan) -> Passes:
+        """The circuit in double precision, with probabilities that sum to one in it."""
+        weights, kept = np.array(self.weights, np.float64), np.array(self.leaves, np.float64)
+        for place in plan.weight_slots:
+            matrix = plan.matrix(weights, place)
+            matrix /= matrix.sum(axis=1, keepdims=True)
+        for place in plan.leaf_slots:
+            if states_of(plan.columns, plan.blocks[place].cell):  # type: ignore[union-attr]
+                table = plan.table(kept, place)
+                table /= table.sum(axis=0)
+        for place in _real_leaves(plan):
+            table = plan.table(kept, place)
+            table[2] += table[1] ** 2
+        return Passes(plan, weights, kept)
+
+
+def _real_leaves(plan: Plan) -> list[int]:
+    return [place for place in plan.leaf_slots if plan.columns.kinds[plan.blocks[place].cell] == "real"]  # type: ignore[union-attr]
 
 
 class CircuitModel(Model):
@@ -34,7 +66,7 @@ class CircuitModel(Model):
 
     def _init(self, key, columns):
         plan = Plan.read(self.plan_, columns)
-        return CircuitParams(np.zeros(plan.n_weights), np.zeros(plan.n_leaf_statistics))
+        return CircuitParams(np.zeros(plan.n_weights, float_dtype()), np.zeros(plan.n_leaf_statistics, float_dtype()))
 
     def _evidence(self, rows, key):
         return Evidence.exact(self._passes.log_prob(np.asarray(rows)), method="one pass over the circuit")
@@ -47,18 +79,17 @@ class CircuitModel(Model):
         mean, counts = expectations(passes, rows)
         return ConditionalParts(mean, lambda k, n: draws(passes, generator(k), rows, n), counts=counts)
 
-    def _set_plan(self, plan: Plan) -> None:
-        """Remember the plan, for files and for answers."""
+    def _packed(self, plan: Plan, weights: np.ndarray, statistics: np.ndarray) -> CircuitParams:
+        """What is learned; the plan is remembered for files and answers."""
         self.plan_ = plan.described
+        return CircuitParams.packed(plan, weights, statistics)
 
     @property
     def _passes(self) -> Passes:
         # Kept with the parameters that it was made for: a new fit has others.
         kept = vars(self).get("_kept")
         if kept is None or kept[0] is not self.params_:
-            plan, params = Plan.read(self.plan_, self.columns_), self.params_
-            passes = Passes(plan, np.asarray(params.weights), np.asarray(params.statistics))
-            kept = (self.params_, passes)
+            kept = (self.params_, self.params_.passes(Plan.read(self.plan_, self.columns_)))
             vars(self)["_kept"] = kept
         return kept[1]
 
@@ -92,6 +123,9 @@ def expectations(passes: Passes, rows: np.ndarray) -> tuple[np.ndarray, Counts |
             if cell in count_cells:
                 flows.setdefault(place, []).append(flow[:n])
         start += n
+    # Shares of states add up to one but for rounding, which must not make a probability more than that.
+    discrete = np.isin(columns.column_of, [cell for cell in range(columns.n_columns) if states_of(columns, cell)])
+    mean[:, discrete] = np.minimum(mean[:, discrete], 1.0)
     if not np.isnan(rows[:, count_cells]).any():
         return mean, None
     return mean, _counts(passes, count_cells, {place: np.concatenate(own) for place, own in flows.items()}, len(rows))
@@ -111,7 +145,6 @@ def _counts(passes: Passes, cells: list[int], flows: dict[int, np.ndarray], n_ro
             squares[:, number] += flow @ (rate**2 + rate)
 
     def pmf(number: int, values: np.ndarray) -> np.ndarray:
-        return sum(flow @ poisson(values, rate) for flow, rate in leaves[number])  # type: ignore[return-value]
+        return sum(flow @ poisson(values, rate) for flow, rate in leaves[number])
 
     return Counts(tuple(cells), squares, pmf)
-

@@ -43,8 +43,8 @@ class Circuit(CircuitModel):
     Parameters
     ----------
     n_states : states of each latent; None doubles them for as long as validation rows gain (`n_states_` after a fit).
-    n_trees : how many are averaged, each along the most likely tree of rows drawn with repetition but for the first; None
-        as many as are learned in about two minutes of one core, from 3 to 16 (`n_trees_` after a fit).
+    n_trees : how many are averaged, each along the most likely tree of rows drawn with repetition, but for the first;
+        None as many as are learned in about two minutes of one core, from 3 to 16 (`n_trees_` after a fit).
     pseudo_count : rows of the column's own distribution that each state adds to its cells, and of all states equally
         to what follows it; None chooses by validation rows (`pseudo_count_` after a fit).
     n_epochs : of EM in batches; None as many as make 150,000 rows, from 6 to 40.
@@ -94,7 +94,7 @@ class Circuit(CircuitModel):
         rng = generator(key)
         rows, valid = self._parted(np.asarray(rows), run, rng)
         seed = int(rng.integers(2**32))
-        history: dict[str, list[float]] = {"objective": []} | ({} if valid is None else {"valid": []})
+        history: dict[str, list[float]] = {"objective": []} if valid is None else {"objective": [], "valid": []}
 
         def told(epoch: int, mean: float, score: float | None) -> None:
             history["objective"].append(mean)
@@ -121,10 +121,9 @@ class Circuit(CircuitModel):
     def _averaged(self, learners: list[Learner]) -> CircuitParams:
         """The mixture of trees with equal weights."""
         plan = mixture_plan([list(learner.plan.blocks) for learner in learners], self.columns_)
-        self._set_plan(plan)
         equal = [np.full(len(learners), 1 / len(learners))] if len(learners) > 1 else []
         weights = np.concatenate([*(learner.weights for learner in learners), *equal])
-        return CircuitParams(weights, np.concatenate([learner.statistics for learner in learners]))
+        return self._packed(plan, weights, np.concatenate([learner.statistics for learner in learners]))
 
     def _settings(self, growing: Growing, seed: int) -> Settings:
         """Those given, and the rest by validation where there are rows for that."""
@@ -149,9 +148,7 @@ class Circuit(CircuitModel):
         seconds = _tree_seconds(len(growing.rows), growing.schedule.n_epochs, self.columns_.n_columns, n_states)
         return between(3, int(_TREES_SECONDS / seconds), 16)
 
-    def _parted(
-        self, rows: np.ndarray, run: FitRun, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray | None]:
+    def _parted(self, rows: np.ndarray, run: FitRun, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None]:
         """Rows to learn from, and rows to validate by."""
         n_held = int(self.held_out * len(rows))
         if run.valid is not None or n_held < MIN_HELD_OUT:
@@ -172,11 +169,12 @@ class Circuit(CircuitModel):
 
         Examples
         --------
+        >>> import polars as pl
         >>> coin = lambda name, p: {"column": name, "probabilities": {0: 1 - p, 1: p}}
         >>> both = lambda p: {"product": [coin("a", p), coin("b", p)]}
         >>> model = Circuit.from_circuit({"sum": [(0.5, both(0.1)), (0.5, both(0.9))]})
-        >>> float(np.exp(model.score([[1, 1]])).round(4)), float(np.exp(model.score([[1, np.nan]])).round(4))
-        (0.41, 0.5)
+        >>> np.exp(model.score_samples(pl.DataFrame({"a": [1, 1], "b": [1, None]}))).round(4)
+        array([0.41, 0.5 ])
         """
         from likely.models.graphs.circuit.nested import built
 

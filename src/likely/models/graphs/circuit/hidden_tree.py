@@ -1,7 +1,7 @@
 """Hidden Chow-Liu trees: a latent of K states beside each cell, and the latents along the cells' most likely tree.
 
-p(x) = Σ_z p(z_root) Π_j p(x_j | z_j) p(z_j | z_parent of j) (Liu and Van den Broeck, 2021). As a circuit it has a leaf, a
-product and a sum for each cell. The first parameters lie near a mixture: a latent copies its parent's state but for a
+p(x) = Σ_z p(z_root) Π_j p(x_j | z_j) p(z_j | z_parent of j) (Liu and Van den Broeck, 2021). As a circuit it has a leaf,
+a product and a sum for each cell. The first parameters lie near a mixture: a latent copies its parent's state but for a
 share, and each state's cells lean to those of a training row. From there EM lets the latents differ where that pays.
 """
 

@@ -2,7 +2,7 @@
 
 The expected counts of a batch take the place of a share of those that are remembered, a share that falls as learning
 goes on; the parameters are always those that fit the remembered counts best. A pass over all rows is a step of EM
-proper, which never lowers the likelihood with its prior. Cost of an epoch: three matrix products of rows × K × K a cell.
+proper, which never lowers the likelihood with its prior. Cost of an epoch: three matrix products, rows × K × K, a cell.
 """
 
 from __future__ import annotations

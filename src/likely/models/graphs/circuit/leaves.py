@@ -39,9 +39,7 @@ class CellRows:
         return CellRows(self.codes[:, index], None if self.numbers is None else self.numbers[:, index])
 
 
-def likelihood(
-    leaf: np.ndarray, cell: int, rows: CellRows, columns: Columns
-) -> tuple[np.ndarray, np.ndarray | float]:
+def likelihood(leaf: np.ndarray, cell: int, rows: CellRows, columns: Columns) -> tuple[np.ndarray, np.ndarray | float]:
     """(n, K) of a cell under each state, and the log of what it was divided by; one where unobserved.
 
     Parameters
@@ -140,8 +138,8 @@ def normalised(statistics: np.ndarray, kind: str, min_variance: float) -> np.nda
 def leaning(table: np.ndarray, rows: np.ndarray, share: float, kind: str) -> np.ndarray:
     """Mean statistics (n, K) moved by a share towards a row for each state, those of rows with a hole not at all."""
     seen = rows.sum(axis=0) > 0 if kind in ("binary", "categorical") else rows[0] > 0
-    share = np.where(seen, share, 0.0)
-    out = (1 - share) * table + share * rows
+    moved = np.where(seen, share, 0.0)
+    out = (1 - moved) * table + moved * rows
     if kind == "real":  # The mean moves, the spread stays.
         out[2] = out[1] ** 2 + variance_of(table)
     return out

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from likely.columns import Cells, Columns
-from likely.models.graphs.circuit.answers import CircuitParams
 from likely.models.graphs.circuit.plan import Block, Joined, Leaf, Plan, Product, Sum
 from likely.schema import Column, Schema
 
@@ -155,9 +154,8 @@ def built(model: Any, circuit: Any) -> Any:
     model.history_, model.trials_ = {"objective": []}, []
     model.n_states_, model.n_trees_, model.pseudo_count_ = 1, 1, 0.0
     plan = Plan(tuple(builder.blocks), model.columns_)
-    model._set_plan(plan)
     weights = np.concatenate([np.zeros(0), *builder.weights])
-    model.params_ = CircuitParams(weights, np.concatenate(builder.statistics))
+    model.params_ = model._packed(plan, weights, np.concatenate(builder.statistics))
     return model
 
 

@@ -56,7 +56,7 @@ class Passes:
 
     @cached_property
     def _matrices(self) -> dict[int, np.ndarray]:
-        weights = self.weights.astype(self.dtype)
+        weights: np.ndarray = self.weights.astype(self.dtype)
         return {place: self.plan.matrix(weights, place) for place in self.plan.weight_slots}
 
     @cached_property
@@ -139,7 +139,7 @@ class Passes:
         Expected counts of the sums' terms are added to `weights_out`.
         """
         plan = self.plan
-        whole = np.ones(len(up.rows), self.dtype) if row_weights is None else row_weights.astype(self.dtype)
+        whole: np.ndarray = np.ones(len(up.rows), self.dtype) if row_weights is None else row_weights.astype(self.dtype)
         flows: dict[int, np.ndarray] = {len(plan.blocks) - 1: whole[:, None]}
         out = {}
         for place in range(len(plan.blocks) - 1, -1, -1):

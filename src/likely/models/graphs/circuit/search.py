@@ -14,8 +14,8 @@ import numpy as np
 from likely.columns import Columns
 from likely.models.graphs.circuit import leaves
 from likely.models.graphs.circuit.hidden_tree import Start, first_parameters, mixture_plan, tree_blocks, tree_of
-from likely.models.graphs.circuit.leaves import CellRows
 from likely.models.graphs.circuit.learning import Learner, Prior, Schedule, learn
+from likely.models.graphs.circuit.leaves import CellRows
 
 FIRST_STATES, MOST_STATES = 16, 128
 PSEUDO_COUNTS = (0.03, 0.3, 2.0)

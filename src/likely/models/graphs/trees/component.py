@@ -1,4 +1,4 @@
-"""A tree of the discrete cells, each given its parent, with the numbers given the discrete cell that tells most of them.
+"""A tree of the discrete cells, each given its parent; numbers are given the discrete cell that tells most of them.
 
 log p(x) = Σ_j log p(x_j | x_parent of j). Of weighed rows the most likely tree has a closed form (Chow and Liu, 1968):
 the spanning tree of the pairs' weighed counts with the largest mutual information. As a circuit each discrete cell has
@@ -8,7 +8,6 @@ as many latent states as it has values, and its leaf says which.
 from __future__ import annotations
 
 from dataclasses import dataclass
-
 
 import numpy as np
 from scipy.special import xlogy
@@ -93,10 +92,10 @@ class Tree:
             parts = (*range(first, len(blocks)), *(message[child] for child in children.get(node, ())))
             if len(parts) > 1:
                 blocks.append(Product(parts, size))
-            parent = parent_of.get(node)
-            blocks.append(Sum((len(blocks) - 1,), 1 if parent is None else cells.sizes[parent]))
+            above = parent_of.get(node)
+            blocks.append(Sum((len(blocks) - 1,), 1 if above is None else cells.sizes[above]))
             message[node] = len(blocks) - 1
-            sums[len(blocks) - 1] = (parent, node)
+            sums[len(blocks) - 1] = (above, node)
         if not cells.discrete:
             blocks.extend(Leaf(number, 1) for number in hosted[-1])
             blocks.append(Product(tuple(range(len(blocks))), 1))
@@ -184,5 +183,3 @@ def codes_of(rows: np.ndarray, cells: Cells) -> np.ndarray | None:
     if cells.hosts or np.isnan(rows).any():
         return None
     return np.ascontiguousarray(rows.T.astype(np.int64)[list(cells.discrete)])
-
-

@@ -1,8 +1,8 @@
 """EM for mixtures of trees (Meila and Jordan, 2000): each step finds the most likely tree of every component anew.
 
 With complete rows that is an exact step of EM, trees and tables together, and never lowers the likelihood with its
-prior. Where cells are missing the trees settle first, by the pairs that are seen; then the tables alone are learned, with
-exact expectations. Cost of a step: one matrix product of rows × states × states a component, and one look at each cell.
+prior. Where cells are missing the trees settle first, by the pairs that are seen; then the tables alone are learned,
+with exact expectations. Cost of a step: a matrix product, rows × states × states, a component, and a look at each cell.
 """
 
 from __future__ import annotations
@@ -82,9 +82,7 @@ class TreeLearner:
         pseudo = self.prior.pseudo_count
         return tuple(Tree.of(self.cells, self.cells.heaviest(self.indicators, own, pseudo)) for own in shares)
 
-    def maximised(
-        self, trees: tuple[Tree, ...], responsibilities: np.ndarray, before: Mixture | None
-    ) -> Mixture:
+    def maximised(self, trees: tuple[Tree, ...], responsibilities: np.ndarray, before: Mixture | None) -> Mixture:
         """Parameters that fit best; of rows with holes by the expectations of the mixture `before`."""
         total = responsibilities.sum(axis=0) + (self.prior.pseudo_count + 1e-12) / len(trees)
         counted = [self._counts(m, tree, responsibilities[:, m], before) for m, tree in enumerate(trees)]
@@ -93,9 +91,7 @@ class TreeLearner:
         ]
         return Mixture(total / total.sum(), trees, tuple(params))
 
-    def _counts(
-        self, m: int, tree: Tree, weights: np.ndarray, before: Mixture | None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _counts(self, m: int, tree: Tree, weights: np.ndarray, before: Mixture | None) -> tuple[np.ndarray, np.ndarray]:
         counts, sums = np.zeros(tree.plan.n_weights), np.zeros(tree.plan.n_leaf_statistics)
         if self.codes is not None:
             return tree.pair_counts(self.codes, weights), sums
@@ -139,7 +135,7 @@ def learn(
     trees = learner.with_trees(responsibilities)
     mixture = learner.maximised(trees, responsibilities, None)
     has_holes = learner.codes is None
-    curves: dict[str, list[float]] = {"objective": []} | ({} if valid is None else {"valid": []})
+    curves: dict[str, list[float]] = {"objective": []} if valid is None else {"objective": [], "valid": []}
     best, best_score, waited, is_done = mixture, -np.inf, 0, False
     for step in range(stopping.max_iter + (_SETTLING if has_holes else 0)):
         joint = mixture.log_joint(learner.rows)
@@ -163,5 +159,3 @@ def learn(
             trees = tuple(old if old.edges == new.edges else new for old, new in zip(mixture.trees, trees, strict=True))
         mixture = learner.maximised(trees, responsibilities, mixture)
     return best, best_score, curves, is_done
-
-

@@ -1,7 +1,7 @@
 """Mixture of trees: p(x) = Σ_m w_m Π_j p_m(x_j | x_parent of j in tree m) (Meila and Jordan, 2000).
 
 Each component has the most likely tree of its own rows (Chow and Liu, 1968), learned by EM. As a circuit each value of
-a cell is a state, so that evidence with holes, conditionals, moments and joint draws are exact. Cost: one matrix product
+a cell is a state, so that evidence with holes, conditionals, moments and joint draws are exact. Cost: a matrix product
 of rows × states × states a component and step of EM.
 """
 
@@ -38,8 +38,8 @@ class TreeMixture(CircuitModel):
     ----------
     n_components : number of trees; None doubles them for as long as validation rows gain (`n_components_` after a fit).
     pseudo_count : rows of ignorance that are added to each table.
-    max_iter, tol : EM stops when the objective rises by less than `tol` nats a row; or when validation rows have lost by
-        three steps.
+    max_iter, tol : EM stops when the objective rises by less than `tol` nats a row, or when validation rows have lost
+        by three steps.
     held_out : share of the rows that is kept to validate by where `fit` is given no `valid`, if that makes 50 rows; 0
         learns from all of them, one component for 200 rows where none are given.
     min_variance : the least variance of a real column in a state, in units of the column's own.
@@ -105,12 +105,11 @@ class TreeMixture(CircuitModel):
     def _compiled(self, mixture: Mixture) -> CircuitParams:
         """The mixture as a circuit."""
         plan = mixture_plan([list(tree.plan.blocks) for tree in mixture.trees], self.columns_)
-        self._set_plan(plan)
         discrete = mixture.trees[0].cells.discrete
         self.edges_ = [[[discrete[a], discrete[b]] for a, b in tree.edges] for tree in mixture.trees]
         last = [mixture.weights] if len(mixture.trees) > 1 else []
         weights = np.concatenate([*(own[0] for own in mixture.params), *last])
-        return CircuitParams(weights, np.concatenate([own[1] for own in mixture.params]))
+        return self._packed(plan, weights, np.concatenate([own[1] for own in mixture.params]))
 
     def graphs(self) -> list[Graph]:
         """The tree of every component, by the names of the columns' cells."""
