@@ -50,7 +50,8 @@ class Circuit(CircuitModel):
     n_epochs : of EM in batches; None as many as make 150,000 rows, from 6 to 40.
     batch_size : rows of a batch; None a twentieth of the rows, from 50 to 250.
     n_full : steps of EM by all rows at the end, as far as validation rows gain.
-    patience : epochs without a better one by validation after which learning ends.
+    patience : epochs in a row without a better one by validation, after each of which learning goes back to the best
+        and on with smaller steps, until it ends.
     held_out : share of the rows that is kept to validate by where `fit` is given no `valid`, if that makes 50 rows.
     min_variance : the least variance of a real column in a state, in units of the column's own.
     schema : what the columns are; None reads it off the data.
@@ -80,7 +81,7 @@ class Circuit(CircuitModel):
     n_epochs: Count | None = None
     batch_size: Count | None = None
     n_full: Whole = 2
-    patience: Count | None = 5
+    patience: Count | None = 3
     held_out: Fraction = 0.1
     min_variance: Positive = 1e-3
 
