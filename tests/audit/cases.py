@@ -23,6 +23,8 @@ from tests.audit.oracles import WITHOUT, Law
 # Small, with tanh between layers, as the oracles have it. A latent or two, so that quadrature can follow.
 SETTINGS: dict[str, dict[str, Any]] = {
     "Autoregressive": {"conditional": "linear", "n_chains": 2, "n_importance": 2000},
+    "TreeMixture": {"n_components": 2, "max_iter": 10},
+    "Circuit": {"n_states": 3, "n_trees": 2, "n_epochs": 3, "pseudo_count": 0.3},
     "Mixture": {"n_components": 2, "n_init": 1, "max_iter": 20},
     "Stack": {"models": ["Independent", likely.Mixture(2, n_init=1, max_iter=20)]},
     "ProbabilisticPCA": {"n_components": 1},

@@ -419,11 +419,51 @@ def stack(model: Any) -> LogDensity:
     return log_density
 
 
+def circuit(model: Any) -> LogDensity:
+    """Blocks of numbers a row, one after the other: leaves, products, sums with rows that sum to one, side by side."""
+    kinds, n_states = table_of(model).kinds, table_of(model).sizes
+    terms, leaves = array(model.params_.terms), array(model.params_.leaves)
+
+    def leaf_logs(x: np.ndarray, kind: str, table: np.ndarray) -> np.ndarray:
+        if kind == "real":
+            return stats.norm.logpdf(x[:, None], table[1], np.sqrt(table[2]))
+        if kind == "count":
+            return stats.poisson.logpmf(x[:, None], table[1])
+        with np.errstate(divide="ignore"):
+            return np.log(table / table.sum(axis=0))[x.astype(int)]
+
+    def log_density(rows: np.ndarray) -> np.ndarray:
+        blocks: list[np.ndarray] = []
+        at_terms = at_leaves = 0
+        for name, size, *parts in model.plan_:
+            if name == "leaf":
+                kind = kinds[parts[0]]
+                n = {"binary": 2, "categorical": n_states[parts[0]], "count": 2, "real": 3}[kind]
+                table = leaves[at_leaves : at_leaves + n * size].reshape(n, size)
+                at_leaves += n * size
+                blocks.append(leaf_logs(rows[:, parts[0]], kind, table))
+            elif name == "sum":
+                below = blocks[parts[0]]
+                matrix = terms[at_terms : at_terms + size * below.shape[1]].reshape(size, -1)
+                at_terms += matrix.size
+                matrix = matrix / matrix.sum(axis=1, keepdims=True)
+                blocks.append(np.stack([logsumexp(below, axis=1, b=row) for row in matrix], axis=1))
+            elif name == "product":
+                blocks.append(sum(blocks[part] for part in parts))  # type: ignore[arg-type]
+            else:
+                blocks.append(np.concatenate([blocks[part] for part in parts], axis=1))
+        return blocks[-1][:, 0]
+
+    return log_density
+
+
 ORACLES: dict[str, Callable[[Any], LogDensity]] = {
     "Independent": independent,
     "Autoregressive": autoregressive,
     "BayesianNetwork": bayesian_network,
     "MarkovField": markov_field,
+    "TreeMixture": circuit,
+    "Circuit": circuit,
     "Mixture": mixture,
     "ProbabilisticPCA": linear_gaussian,
     "FactorAnalysis": linear_gaussian,

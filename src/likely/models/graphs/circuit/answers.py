@@ -24,7 +24,7 @@ class CircuitParams(eqx.Module):
     single precision a difference of squares would lose them.
     """
 
-    weights: np.ndarray
+    terms: np.ndarray
     leaves: np.ndarray
 
     @classmethod
@@ -38,7 +38,7 @@ class CircuitParams(eqx.Module):
 
     def passes(self, plan: Plan) -> Passes:
         """The circuit in double precision, with probabilities that sum to one in it."""
-        weights, kept = np.array(self.weights, np.float64), np.array(self.leaves, np.float64)
+        weights, kept = np.array(self.terms, np.float64), np.array(self.leaves, np.float64)
         for place in plan.weight_slots:
             matrix = plan.matrix(weights, place)
             matrix /= matrix.sum(axis=1, keepdims=True)
