@@ -14,10 +14,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from likely.contract.first_look import between, epochs_for
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Fraction, NonNegative, Positive, Whole
-from likely.contract.trained import MIN_HELD_OUT
+from likely.contract.trained import MIN_HELD_OUT, between, epochs_for
 from likely.models.graphs.circuit.answers import CircuitModel, CircuitParams
 from likely.models.graphs.circuit.hidden_tree import Start, mixture_plan
 from likely.models.graphs.circuit.learning import Learner, Schedule

@@ -12,10 +12,9 @@ from dataclasses import KW_ONLY
 import jax
 import numpy as np
 
-from likely.contract.first_look import between
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Fraction, NonNegative, Positive
-from likely.contract.trained import MIN_HELD_OUT
+from likely.contract.trained import MIN_HELD_OUT, between
 from likely.models.graphs.circuit import leaves
 from likely.models.graphs.circuit.answers import CircuitModel, CircuitParams
 from likely.models.graphs.circuit.hidden_tree import mixture_plan
