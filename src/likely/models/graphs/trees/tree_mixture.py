@@ -57,7 +57,7 @@ class TreeMixture(CircuitModel):
     >>> rows = np.repeat([[0, 0, 0], [1, 1, 0], [0, 1, 1], [1, 0, 1]], 100, axis=0)  # the third is whether two differ
     >>> one, two = (TreeMixture(n, random_state=0).fit(rows).score(rows) for n in (1, 2))
     >>> round(one, 2), round(two, 2)          # three fair coins, log 1/8; and four rows, log 1/4
-    (-2.08, -1.4)
+    (-2.08, -1.39)
     """
 
     n_components: Count | None = None
