@@ -63,7 +63,7 @@ def em_step(params: MixtureParams, data: tuple[Blocks, Prior], *, layout: Layout
     """One EM iteration over blocks of rows; also the mean penalised log-likelihood of the params given."""
     blocks, prior = data
     sums = _summed(lambda block: _sums(params, *block, layout), blocks, _no_sums(params, blocks, layout))
-    best = _maximise(params, sums, prior, layout)
+    best = maximise(params, sums, prior, layout)
     # Both the M-step and the prior's value call LAPACK for all components, and neither needs the other: they are put
     # in a row (see `likely.runtime.after`).
     if params.gaussian is not None and best.gaussian is not None:
@@ -123,7 +123,8 @@ def _summed(function: Callable[[Blocks], Any], blocks: Blocks, zeros: Any) -> An
     return lax.scan(lambda total, block: (jax.tree.map(jnp.add, total, function(block)), None), zeros, blocks)[0]
 
 
-def _maximise(params: MixtureParams, sums: Sums, prior: Prior, layout: Layout) -> MixtureParams:
+def maximise(params: MixtureParams, sums: Sums, prior: Prior, layout: Layout) -> MixtureParams:
+    """The M-step: parameters at the posterior mode, given the sums of the E-step."""
     # A component that no row chose any more keeps a weight above 0, whose logarithm and reciprocal are finite.
     counts = jnp.maximum(sums.counts, jnp.finfo(sums.counts.dtype).tiny ** 0.5)
     log_weights = jnp.log(counts / counts.sum())

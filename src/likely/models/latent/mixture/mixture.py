@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY
 from functools import partial
-from typing import Literal
+from typing import Any, Literal, cast
 
 import equinox as eqx
 import jax
@@ -24,6 +24,7 @@ from likely.contract.model import FitRun, Model
 from likely.contract.settings import Count, NonNegative, Positive
 from likely.contract.trained import between
 from likely.models.latent.mixture import components
+from likely.models.latent.mixture.coded import coded, coded_prior, run_coded, suits
 from likely.models.latent.mixture.components import Layout, MixtureParams
 from likely.models.latent.mixture.em import blocks_of, em_step, prior_of, seeded
 from likely.models.latent.mixture.gaussian_block import GaussianBlock
@@ -32,6 +33,10 @@ from likely.runtime import by_blocks, float_dtype, on_device
 
 _TRIAL_ITERATIONS = 15  # of each start, by which the best is chosen
 _ROWS_A_COMPONENT = 50  # Fewer leave a component's categories to chance.
+# Beyond so many rows EM starts on a part of them, and goes on with parts that grow, each from what the last one ended
+# with: most iterations are then cheap, and few of them see all rows.
+_MOST_ROWS_AT_ONCE, _GROWTH = 100_000, 8
+_FIRST_ROWS, _FIRST_ROWS_A_COMPONENT = 20_000, 200
 
 
 class Mixture(Model):
@@ -43,7 +48,8 @@ class Mixture(Model):
     covariance : of real columns given the component: "full", "tied" (full, one for all components), "diagonal", or
         "spherical".
     n_init : number of seeds; after a short run of each, the best goes on.
-    max_iter, tol : EM stops when the mean log-likelihood rises by less than `tol` nats a row.
+    max_iter, tol : EM stops when the mean log-likelihood rises by less than `tol` nats a row. Of more than 100,000 rows
+        it sees a part first, then larger ones, and all of them last; both are of each part.
     pseudo_count : rows holding the overall column mean that each component adds to its discrete columns, so that
         nothing unseen is impossible.
     min_variance : by how much the prior raises the variance of a real column in a component of average size, in units
@@ -54,7 +60,8 @@ class Mixture(Model):
     Attributes
     ----------
     n_iter_, converged_ : iterations of the last run, and whether it met `tol`.
-    history_ : "objective", the mean log-likelihood with the prior's part, before each iteration; it never falls.
+    history_ : "objective", the mean log-likelihood with the prior's part, before each iteration; it never falls. Where
+        EM saw parts of the rows first, it is of all rows, and "n_rows" has the sizes of the parts.
 
     Examples
     --------
@@ -114,17 +121,41 @@ class Mixture(Model):
                 f"`n_components` must be at most n_samples ({len(rows)}), got {n_components}: "
                 "lower it or give more rows."
             )
+        params: MixtureParams | None = None
+        sizes = _stages(len(rows), n_components)
+        for number, size in enumerate(sizes):
+            part = slice(None) if size == len(rows) else _part_of(len(rows), size, jax.random.fold_in(key, number))
+            weight = None if run.weight is None else run.weight[part]
+            params = self._em(rows[part], weight, key, n_components, params)
+        if len(sizes) > 1:
+            self.history_["n_rows"] = [float(size) for size in sizes]
+        return cast(MixtureParams, params)
+
+    def _em(
+        self, rows: np.ndarray, weight: np.ndarray | None, key: jax.Array, k: int, params: MixtureParams | None
+    ) -> MixtureParams:
+        """EM from the parameters given, or from the best of several starts."""
         layout = self._layout
-        blocks = blocks_of(rows, layout, n_components, run.weight)
-        prior = prior_of(blocks, layout, self.pseudo_count, self.min_variance * n / n_components)
-        step = partial(em_step, layout=layout)
-        go = partial(run_em, step, data=(blocks, prior), max_iter=self.max_iter, tol=self.tol)
-        seed = partial(seeded, rows=rows, prior=prior, layout=layout, k=n_components, weights=run.weight)
-        starts = [seed(k) for k in jax.random.split(key, self.n_init)]
-        runs = [go(params, limit=on_device(_TRIAL_ITERATIONS)) for params in starts]
-        best = max(runs, key=lambda run: _trace(run)[-1])
-        result = go(best.params, limit=on_device(self.max_iter - int(best.n_iter)))
-        self.history_ = {"objective": [*_trace(best), *_trace(result)]}
+        settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
+        n = len(rows) if weight is None else float(weight.sum())
+        strengths = self.pseudo_count, self.min_variance * n / k
+        if suits(layout):
+            cells = coded(rows, layout, weight)
+            prior = coded_prior(cells, layout, *strengths)
+            go = lambda start, limit: run_coded(start, cells, prior, layout, **settings | {"max_iter": limit})  # noqa: E731
+        else:
+            blocks = blocks_of(rows, layout, k, weight)
+            prior = prior_of(blocks, layout, *strengths)
+            run = partial(run_em, partial(em_step, layout=layout), data=(blocks, prior), **settings)
+            go = lambda start, limit: run(start, limit=on_device(limit))  # noqa: E731
+        trace: list[float] = []
+        if params is None:
+            starts = [seeded(one, rows, prior, layout, k, weight) for one in jax.random.split(key, self.n_init)]
+            runs = [go(start, min(_TRIAL_ITERATIONS, self.max_iter)) for start in starts]
+            best = max(runs, key=lambda run: _trace(run)[-1])
+            params, trace = best.params, _trace(best)
+        result = go(params, self.max_iter - len(trace))
+        self.history_ = {"objective": [*trace, *_trace(result)]}
         self.n_iter_, self.converged_ = len(self.history_["objective"]), bool(result.converged)
         return result.params
 
@@ -166,6 +197,24 @@ _responsibilities = eqx.filter_jit(components.responsibilities)
 _expected_statistics = eqx.filter_jit(components.expected_statistics)
 _sample = eqx.filter_jit(components.sample)
 _sample_given = eqx.filter_jit(components.sample_given)
+
+
+def _stages(n_rows: int, n_components: int) -> list[int]:
+    """Numbers of rows that EM sees, one after the other; the last one is all of them.
+
+    >>> _stages(50_000, 100), _stages(1_000_000, 100)
+    ([50000], [20000, 160000, 1000000])
+    """
+    sizes, first = [n_rows], max(_FIRST_ROWS, _FIRST_ROWS_A_COMPONENT * n_components)
+    if n_rows > _MOST_ROWS_AT_ONCE:
+        sizes = [first * _GROWTH**i for i in range(20) if 2 * first * _GROWTH**i < n_rows] + sizes
+    return sizes
+
+
+def _part_of(n_rows: int, size: int, key: jax.Array) -> np.ndarray:
+    """Numbers of some rows, drawn at random, in order."""
+    seed = np.asarray(jax.random.key_data(key)).tolist()
+    return np.sort(np.random.default_rng(seed).choice(n_rows, size, replace=False))
 
 
 def _trace(run: EMResult) -> list[float]:
