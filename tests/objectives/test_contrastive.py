@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from likely.columns import Columns
 from likely.models.energy.harmonium import machine as harmonium
 from likely.models.energy.harmonium.machine import RBMParams
 from likely.objectives.contrastive import (
@@ -12,6 +13,7 @@ from likely.objectives.contrastive import (
     Phase,
     bipartite_gradient,
     contrastive_divergence,
+    unit_rates,
     with_gradient,
 )
 from likely.training import Batch
@@ -105,3 +107,16 @@ def test_a_declared_gradient_is_what_differentiation_finds():
     value, gradient = jax.value_and_grad(loss)(params)
     assert float(value) == 14.0
     np.testing.assert_array_equal(gradient["a"], 2 * declared["a"])
+
+
+def test_rates_are_in_units_of_each_statistics_spread():
+    bits = Columns(("binary", "binary"), (1, 1))
+    assert unit_rates(jnp.zeros(2), jnp.full(2, 0.01), bits) is None
+    many = Columns(("binary", "categorical"), (1, 100))
+    rates = unit_rates(jnp.zeros(101), jnp.concatenate([jnp.array([0.01]), jnp.linspace(0.25, 0.0, 100)]), many)
+    np.testing.assert_allclose(rates.weights[jnp.array([0, 1, 100])], [1, 1, 16])  # a fair bit's, and 16 times that
+    mixed = Columns(("binary", "categorical", "count", "real"), (1, 2, 1, 1))
+    variance = jnp.array([0.25, 0.05, 0.05, 9.0, 1.0, 2.0])
+    rates = unit_rates(jnp.full(6, -0.5), variance, mixed)
+    np.testing.assert_allclose(rates.weights, [4, 20, 20, 1 / 9, 1, 0], rtol=1e-6)
+    np.testing.assert_allclose(rates.bias, [4, 20, 20, 1 / 9, 1, 1], rtol=1e-6)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
@@ -22,6 +23,10 @@ from likely.training.batches import Batch
 # How fast the offsets of centring follow the hidden units' means, per update: an average over the last hundred batches,
 # steady beside the noise of one batch, and fast beside learning.
 OFFSET_RATE = 0.01
+# Of a fair bit; and what the variances of statistics are raised to before steps are divided by them. A category moves
+# at most 16 times as far as a fair bit: the rarer it is, the noisier is its gradient in those units.
+_FAIR = 0.25
+_LEAST_VARIANCE = {"binary": _FAIR, "categorical": _FAIR / 16}
 
 
 def contrastive_divergence(
@@ -111,14 +116,20 @@ def followed(offset: Float[Array, " k"], mean: Float[Array, " k"], centring: boo
 
 
 def unit_rates(visible_bias: Float[Array, " D"], variance: Float[Array, " D"], columns: Columns) -> Rates | None:
-    """Each statistic in units of its spread, and no weights for x²; None where all statistics are bits.
+    """Each statistic in units of its spread, and no weights for x²; None where all statistics are those of bits.
+
+    A step is divided by the variance, so that the states of a column of many categories, each of which is rare, learn
+    as fast as a bit or a standardised number does; all bits count as fair ones, as in pictures. Where no statistic is
+    unbounded, learning rates are those of bits, and the rates are relative to a fair bit's.
 
     For log s the derivative of -1/(2s²) is 1/s², and the variance of the statistic x²/s² is about 1/s⁴; the quotient of
     the two is s².
     """
-    if {"count", "real"}.isdisjoint(columns.kinds):
+    kinds = set(columns.kinds)
+    if kinds == {"binary"}:
         return None
-    rate = 1 / jnp.maximum(variance, 1)
+    least = np.array([_LEAST_VARIANCE.get(columns.kinds[place], 1.0) for place in columns.column_of])
+    rate = (1.0 if kinds & {"count", "real"} else _FAIR) / jnp.maximum(variance, least.astype(variance.dtype))
     squared_scale = -0.5 / visible_bias
     return Rates(jnp.where(columns.is_quadratic, 0, rate), jnp.where(columns.is_quadratic, squared_scale, rate))
 

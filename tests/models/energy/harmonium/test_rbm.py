@@ -205,11 +205,11 @@ def test_mixed_tables_with_holes(global_random_seed):
     train = train.with_columns(
         height=polars.when(polars.Series(rng.random(300) < 0.2)).then(None).otherwise(polars.col("height"))
     )
-    schema = likely.Schema.infer(train, kinds={"visits": "count"})  # a mixture of rates, which would be read as bins
-    model = likely.RBM(6, n_epochs=40, schema=schema, random_state=global_random_seed).fit(train)
-    base = likely.Independent(schema=schema).fit(train)
+    # Visits, a mixture of rates, are read as 13 bins, each of which is rare: they learn as fast as the other columns.
+    model = likely.RBM(6, n_epochs=40, random_state=global_random_seed).fit(train)
+    base, truth = likely.Independent().fit(train), likely.Mixture(2, random_state=0).fit(train)
     assert model.evidence(test).kind == "exact"
-    assert model.score(test) > base.score(test) + 1.0
+    assert model.score(test) - base.score(test) > 0.6 * (truth.score(test) - base.score(test)) > 0.3
     holes = test.with_columns(visits=polars.lit(None, dtype=polars.Int64))
     assert model.impute(holes).columns == test.columns
     assert model.sample(5).columns == test.columns

@@ -36,6 +36,7 @@ from likely.training.optimisers import Schedule, SteppedOptimizer
 # Validation rows, at most, that learning looks at where it cannot validate by them. They are kept with the compiled
 # program, and a look takes a few of them at random.
 _MOST_HELD_OUT = 1000
+_FEW_ROWS = 20  # below which a statistic learns no faster
 
 
 class RBM(EarlyStopped, GradientTrained, Answered):
@@ -216,10 +217,14 @@ class RBM(EarlyStopped, GradientTrained, Answered):
 
 
 def moments(rows: np.ndarray, columns: Columns) -> tuple[jax.Array, jax.Array]:
-    """Mean and variance of T(x) over the observed cells; the mean with one row of ignorance added to it."""
+    """Mean and variance of T(x) over the observed cells; the mean with one row of ignorance added to it.
+
+    Variances are the units of learning, and small ones make it fast: a statistic that few rows have counts as if 20
+    had it, up to a fair bit, since what those few say is learned by heart otherwise.
+    """
     total, squares, weight = sum_blocks(partial(_totals, columns=columns), rows)
     mean, count = total / np.maximum(weight, 1), weight + 1
-    variance = np.maximum(squares / np.maximum(weight, 1) - mean**2, 0)
+    variance = np.maximum(squares / np.maximum(weight, 1) - mean**2, np.minimum(0.25, _FEW_ROWS / count))
     return on_device((total + columns.ignorance) / count, float_dtype()), on_device(variance, float_dtype())
 
 
