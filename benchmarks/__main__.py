@@ -49,6 +49,7 @@ NAMES = (
     "ngram",
     "imputation",
     "tables",
+    "table_million",
     "anomalies",
     "lstm_torch",
     "lstm",
