@@ -73,10 +73,10 @@ def _fitted(path: Path, seed: int) -> dict[str, Any]:
         str(seed),
     ]
     began = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    assert process.stdout is not None
-    said = process.stdout.read()
-    _, status, used = os.wait4(process.pid, 0)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        said = process.stdout.read()
+        _, status, used = os.wait4(process.pid, 0)
     wall = time.perf_counter() - began
     if status:
         raise RuntimeError(f"`likely fit mixture` of {path.name} ended with {os.waitstatus_to_exitcode(status)}.")

@@ -75,11 +75,12 @@ def run_coded(
         counts, statistics, unseen, log_likelihood = _summed(data, *lookups)
         seen = on_device((counts - unseen).T, dtype) if data.has_holes else None
         nothing = jnp.zeros((), dtype)
-        sums = Sums(*(on_device(a.T, dtype) for a in (counts, statistics)), seen, None, nothing)
+        sums = Sums(on_device(counts, dtype), on_device(statistics.T, dtype), seen, None, nothing)
         params, penalty = _better(params, sums, prior, layout)
         trace.append((log_likelihood + data.log_base + float(penalty)) / total)
         converged = len(trace) > 1 and trace[-1] - trace[-2] < tol
-    return EMResult(params, np.array(trace), np.array(len(trace)), np.array(converged))
+    ended: list[Any] = [np.array(trace), np.array(len(trace)), np.array(converged)]
+    return EMResult(params, *ended)
 
 
 @eqx.filter_jit
