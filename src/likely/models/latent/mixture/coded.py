@@ -55,8 +55,8 @@ def coded_prior(data: Coded, layout: Layout, strength: float, ridge: float) -> P
     """The prior of `em.prior_of`."""
     columns: Any = layout.factored
     dtype = data.x.dtype
-    nothing = [np.zeros((n, 1), dtype) for n in (columns.n_statistics, columns.n_columns)]
-    counts, statistics, unseen, _ = _summed(data, *nothing, np.zeros(1, dtype))
+    table, partition = (np.zeros((n, 1), dtype) for n in (columns.n_statistics, columns.n_columns))
+    counts, statistics, unseen, _ = _summed(data, table, partition, np.zeros(1, dtype))
     seen = (counts - unseen)[:, 0][columns.column_of]
     # As there: moved off the edges by a tenth of a row of ignorance.
     mean = (statistics[:, 0] + 0.1 * columns.ignorance) / (seen + 0.1)

@@ -146,8 +146,8 @@ class Mixture(Model):
         else:
             blocks = blocks_of(rows, layout, k, weight)
             prior = prior_of(blocks, layout, *strengths)
-            run = partial(run_em, partial(em_step, layout=layout), data=(blocks, prior), **settings)
-            go = lambda start, limit: run(start, limit=on_device(limit))  # noqa: E731
+            step = partial(em_step, layout=layout)
+            go = lambda start, limit: run_em(step, start, (blocks, prior), limit=on_device(limit), **settings)  # noqa: E731
         trace: list[float] = []
         if params is None:
             starts = [seeded(one, rows, prior, layout, k, weight) for one in jax.random.split(key, self.n_init)]
