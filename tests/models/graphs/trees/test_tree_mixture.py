@@ -54,9 +54,7 @@ def test_information_leaves_out_pairs_with_holes():
     assert abs(information_of_counts(joint, [2, 3])[0, 1] - expected) < 1e-12
 
 
-@pytest.mark.parametrize(
-    ("rows", "n_components"), [(bits, 3), (some_rows, 1), (some_rows, 3), (mixed_rows, 2)], ids=str
-)
+@pytest.mark.parametrize(("rows", "n_components"), [(bits, 3), (some_rows, 1), (some_rows, 3), (mixed_rows, 2)])
 def test_em_never_falls(rows, n_components, global_random_seed):
     model = likely.TreeMixture(n_components, max_iter=15, random_state=0).fit(rows(global_random_seed))
     objective = model.history_["objective"]
