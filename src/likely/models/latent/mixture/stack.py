@@ -51,8 +51,8 @@ def learn_weights(log_p: Float[np.ndarray, "n k"], max_iter: int) -> tuple[np.nd
     Examples
     --------
     >>> weights, _ = learn_weights(np.log([[0.5, 0.1], [0.5, 0.1], [0.1, 0.9]]), 1000)
-    >>> weights.round(2)                                      # 2/3 of the rows speak for the first, but not strongly
-    array([0.71, 0.29])
+    >>> weights.round(2)                                      # 0.8 / (0.1 + 0.4 w) = 0.8 / (0.9 - 0.8 w) at w = 2/3
+    array([0.67, 0.33])
     """
     n_members = log_p.shape[1]
     weights, curve = np.full(n_members, 1 / n_members), []
