@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import likely
 from likely.contract.predictor import Predictor
 from likely.storage import registry
+from tests.contracts.test_scikit_learn import expected_failures
 
 SMALL = {
     "JointPredictor": {"model": likely.Mixture(3, n_init=1, max_iter=20)},
@@ -194,6 +195,6 @@ QUICK = [
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks(QUICK)
+@parametrize_with_checks(QUICK, expected_failed_checks=expected_failures)
 def test_scikit_learn_check(estimator, check):
     check(estimator)

@@ -19,8 +19,9 @@ QUICK = {"n_importance": 20, "n_temperatures": 10, "n_sweeps": 5}
 
 # check -> why a model of ours is expected to fail it; docs/scikit-learn.md lists the same
 EXPECTED_FAILURES: dict[str, str] = {
-    "check_sample_weight_equivalence_on_dense_data": "`Mixture` alone: its seeds are drawn among the rows, as those of "
-    "`KMeans` are, so that repeated rows give others; each step of EM is the same",
+    "check_sample_weight_equivalence_on_dense_data": "`Mixture`: its seeds are drawn among the rows, as those of "
+    "`KMeans` are, so that repeated rows give others; each step of EM is the same. `JointPredictor`: its model's, and "
+    "in single precision sums over repeated rows differ in the sixth digit",
 }
 
 
@@ -31,7 +32,7 @@ def quick(name: str) -> Model:
 
 
 def expected_failures(estimator) -> dict[str, str]:
-    return EXPECTED_FAILURES if type(estimator).__name__ == "Mixture" else {}
+    return EXPECTED_FAILURES if type(estimator).__name__ in ("Mixture", "JointPredictor") else {}
 
 
 @pytest.fixture(autouse=True)
