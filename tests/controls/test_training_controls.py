@@ -93,7 +93,7 @@ def test_taking_the_rows_in_order(monkeypatch):
 @pytest.mark.usefixtures("x64")
 def test_a_rate_off_by_a_thousandth(monkeypatch):
     rate = optimisers.learning_rate
-    monkeypatch.setattr(optimisers, "learning_rate", lambda spec, peak: 1.001 * rate(spec, peak))
+    monkeypatch.setattr(optimisers, "learning_rate", lambda spec, peak, n: 1.001 * rate(spec, peak, n))
     rows, config = (
         regression_rows(0, 50),
         TrainingConfig(n_epochs=9, batch_size=None, optimizer="sgd", learning_rate=0.1),
