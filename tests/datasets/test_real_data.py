@@ -79,6 +79,8 @@ def test_adult(data_folder):
 def test_wine(data_folder):
     data = load("wine")
     assert sizes(data) == [1_279, 160, 160]
-    assert data.schema.kinds == ("grid",) * 10 + ("real", "grid")  # Some strengths of alcohol are thirds.
+    assert data.schema.kinds == ("grid",) * 12
+    # Strengths of alcohol are twentieths or thirds, so all are sixtieths.
+    np.testing.assert_allclose(data.schema.columns[10].step, 1 / 60, rtol=1e-6)
     quality = np.concatenate([part["quality"].to_numpy() for part in (data.train, data.valid, data.test)])
     assert np.unique(quality, return_counts=True)[1].tolist() == [10, 53, 681, 638, 199, 18]
