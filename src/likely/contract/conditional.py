@@ -12,7 +12,7 @@ import numpy as np
 from likely.columns import Cells
 from likely.columns.codecs.categories import Categories
 from likely.contract.counts import Counts
-from likely.contract.mixing import Mixing
+from likely.contract.drawing.mixing import Mixing
 from likely.contract.notebook import show_conditional
 from likely.runtime import generator
 from likely.schema import Schema

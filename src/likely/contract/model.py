@@ -19,11 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 from likely.columns import Columns
 from likely.contract.conditional import Conditional, ConditionalParts, TableUnits
 from likely.contract.drawing import Event, check_holes, draw_given, with_holes
+from likely.contract.drawing.mixing import DrawnRows, Sampling, warn_if_unsure
 from likely.contract.effort import check_budget, evidence_within, warn_if_wide, within
 from likely.contract.estimator import FitRun, check_count, offered
 from likely.contract.evidence import Evidence
 from likely.contract.fingerprint import Fingerprint, named_columns
-from likely.contract.mixing import DrawnRows, Sampling, warn_if_unsure
 from likely.contract.rounding import bounds_of_masses, mass_of_intervals
 from likely.contract.scikit_learn import DensityMixin
 from likely.contract.settings import seed_of

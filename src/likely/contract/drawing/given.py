@@ -15,8 +15,8 @@ import jax
 import numpy as np
 
 from likely.contract.drawing.event import Event
+from likely.contract.drawing.mixing import DrawnRows, Sampling, warn_if_unsure
 from likely.contract.effort import within
-from likely.contract.mixing import DrawnRows, Sampling, warn_if_unsure
 from likely.runtime import float_dtype, generator
 
 _MOST_DRAWS = 1 << 20  # of exact draws, before an event is called too rare; a few seconds of most models

@@ -21,13 +21,13 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from likely.contract.around_models import AroundModels
 from likely.contract.model import Model
 from likely.contract.scikit_learn import OutlierMixin
 from likely.contract.settings import RandomState, Several, Unchecked, seed_of
 from likely.contract.surprise import N_DRAWS, Surprise, together
 from likely.models.graphs.independent import Independent
 from likely.models.latent.mixture.mixture import Mixture
+from likely.models.prediction.around_models import AroundModels
 from likely.schema import Column, Schema, as_frame
 
 # Rows that a mixture of the committee sees. As in isolation forests (Liu, Ting and Zhou, 2008), a small part of the

@@ -12,11 +12,11 @@ from sklearn.base import clone
 from sklearn.utils import TransformerTags
 from sklearn.utils.validation import check_is_fitted
 
-from likely.contract.around_models import AroundModels
 from likely.contract.estimator import check_settings
 from likely.contract.model import Model
 from likely.contract.scikit_learn import OneToOneFeatureMixin, TransformerMixin
 from likely.contract.settings import RandomState, seed_of
+from likely.models.prediction.around_models import AroundModels
 from likely.storage import registry
 
 

@@ -6,7 +6,7 @@ import abc
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
-from likely.contract.mixing import DrawnRows
+from likely.contract.drawing.mixing import DrawnRows
 from likely.contract.model import Model
 from likely.contract.settings import Count, Several
 from likely.models.energy.normaliser.answers import Answers

@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float
 
 from likely.contract.conditional import ConditionalParts
 from likely.contract.counts import Counts
-from likely.contract.mixing import Mixing, Sampling
+from likely.contract.drawing.mixing import Mixing, Sampling
 from likely.models.energy.normaliser.log_sum import LogSum, sandwich
 from likely.models.energy.normaliser.row_noise import row_keys, row_numbers
 from likely.models.energy.normaliser.schedule import Settings

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Key
 
 from likely.columns import Columns
 from likely.contract.conditional import ConditionalParts
-from likely.contract.mixing import Sampling
+from likely.contract.drawing.mixing import Sampling
 from likely.models.energy.normaliser.log_sum import LogSum
 from likely.models.energy.normaliser.row_noise import row_keys, row_numbers
 from likely.runtime import by_blocks, on_device

@@ -22,8 +22,8 @@ from scipy.special import logsumexp, ndtri
 
 from likely.columns import Columns
 from likely.contract.conditional import ConditionalParts
+from likely.contract.drawing.mixing import FEWEST_EFFECTIVE, Mixing
 from likely.contract.evidence import Evidence
-from likely.contract.mixing import FEWEST_EFFECTIVE, Mixing
 from likely.montecarlo.importance import N_REPLICATES
 
 _CELLS_TOGETHER = 1 << 21  # cells of rows with draws or states that are alive together

@@ -6,8 +6,8 @@ import jax
 import numpy as np
 
 from likely.contract.conditional import ConditionalParts
+from likely.contract.drawing.mixing import Mixing
 from likely.contract.evidence import Evidence
-from likely.contract.mixing import Mixing
 from likely.models.graphs.bayesian_network.estimates import drawn_by_weight
 from likely.models.graphs.bayesian_network.rows import NetworkRows, Piece
 from likely.models.graphs.inference.bounds import mean_field, mini_buckets

@@ -27,6 +27,7 @@ from likely.models.graphs.bayesian_network.questions import Marginals, Questions
 from likely.models.graphs.bayesian_network.rows import NetworkRows
 from likely.models.graphs.bayesian_network.table_cells import cell_names
 from likely.models.graphs.graph.graph import Graph
+from likely.models.graphs.graph.reasons import WITHOUT_CODE
 from likely.models.graphs.inference.memory import TooLargeError
 from likely.models.graphs.structure.chow_liu import chow_liu
 from likely.models.graphs.structure.confidence import EdgeConfidence
@@ -100,12 +101,7 @@ class BayesianNetwork(Model):
     memory_budget: Positive | None = None
 
     _weighted = True
-    _why_not: ClassVar[dict] = {
-        "transform": "its columns share no latent code",
-        "fit_transform": "its columns share no latent code",
-        "inverse_transform": "its columns share no latent code",
-        "denoise": "it has no code through which a row could be seen again; `condition` gives cells from others",
-    }
+    _why_not: ClassVar[dict] = WITHOUT_CODE
 
     # ---------------------------------------------------------------------- building
     @classmethod

@@ -11,8 +11,8 @@ import jax
 import numpy as np
 
 from likely.contract.conditional import ConditionalParts
+from likely.contract.drawing.mixing import DrawnRows, Mixing, Sampling
 from likely.contract.evidence import Evidence
-from likely.contract.mixing import DrawnRows, Mixing, Sampling
 from likely.models.graphs.inference.engine import impossible
 from likely.models.graphs.inference.memory import TooLargeError
 from likely.models.graphs.markov_field.alone import Alone

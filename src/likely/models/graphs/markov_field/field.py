@@ -21,6 +21,7 @@ from likely.contract.settings import Count, NonNegative, Positive, Several, Unch
 from likely.models.graphs.bayesian_network.table_cells import cell_names, states_of
 from likely.models.graphs.files.described import Described
 from likely.models.graphs.graph.graph import Graph, GraphError
+from likely.models.graphs.graph.reasons import WITHOUT_CODE
 from likely.models.graphs.inference.factor import Factor
 from likely.models.graphs.inference.memory import TooLargeError
 from likely.models.graphs.markov_field import answers, learning
@@ -90,12 +91,7 @@ class MarkovField(Model):
 
     _sampling_effort: ClassVar[str | None] = "n_sweeps"
     _conditional_effort: ClassVar[str | None] = "n_sweeps"
-    _why_not: ClassVar[dict] = {
-        "transform": "its columns share no latent code",
-        "fit_transform": "its columns share no latent code",
-        "inverse_transform": "its columns share no latent code",
-        "denoise": "it has no code through which a row could be seen again; `condition` gives cells from others",
-    }
+    _why_not: ClassVar[dict] = WITHOUT_CODE
 
     # ---------------------------------------------------------------------- building
     @classmethod

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from likely.contract.mixing import MAX_R_HAT
+from likely.contract.drawing.mixing import MAX_R_HAT
 from likely.models.graphs.bayesian_network.building import names_of
 from likely.models.graphs.bayesian_network.questions import Marginals
 from likely.models.graphs.bayesian_network.table_cells import code_of

@@ -22,12 +22,12 @@ from sklearn.base import clone
 from likely.columns import Cells, Columns
 from likely.columns.scaling import Scaling
 from likely.contract.conditional import Conditional, ConditionalParts
+from likely.contract.drawing.mixing import FEWEST_EFFECTIVE, DrawnRows, Mixing, Sampling
 from likely.contract.estimator import Arrays, FitRun, check_settings, from_file, suited, to_file, under
 from likely.contract.evidence import Evidence
-from likely.contract.members import Member, check_same_columns
-from likely.contract.mixing import FEWEST_EFFECTIVE, DrawnRows, Mixing, Sampling
 from likely.contract.model import Model
 from likely.contract.settings import Count, Share, Unchecked
+from likely.models.latent.mixture.members import Member, check_same_columns
 from likely.runtime import generator
 from likely.schema import Schema
 from likely.storage import registry

@@ -20,8 +20,8 @@ import numpy as np
 from jaxtyping import Array
 
 from likely.contract.conditional import ConditionalParts
+from likely.contract.drawing.mixing import Mixing
 from likely.contract.evidence import Evidence
-from likely.contract.mixing import Mixing
 from likely.contract.model import FitRun, Model
 from likely.contract.settings import Count, NonNegative, Positive, Whole
 from likely.contract.trained import GradientTrained, HeldOut

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from likely.contract.conditional import ConditionalParts
-from likely.contract.mixing import Mixing
+from likely.contract.drawing.mixing import Mixing
 from likely.contract.model import FitRun
 from likely.contract.settings import Positive, Several, Sizes, Whole
 from likely.contract.trained import between, epochs_for

@@ -19,9 +19,9 @@ from jaxtyping import Float
 from sklearn.utils.validation import check_is_fitted
 
 from likely.contract.conditional import ConditionalParts
+from likely.contract.drawing.mixing import Mixing
 from likely.contract.evidence import Evidence
 from likely.contract.labels import UNKNOWN, known_codes, read_labels
-from likely.contract.mixing import Mixing
 from likely.contract.model import FitRun
 from likely.contract.predictor import pair_fingerprint
 from likely.contract.settings import Count, NonNegative, Sizes, Whole

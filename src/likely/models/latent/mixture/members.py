@@ -13,8 +13,8 @@ import jax
 import numpy as np
 
 from likely.contract.conditional import Conditional, TableUnits
+from likely.contract.drawing.mixing import Sampling
 from likely.contract.evidence import Evidence
-from likely.contract.mixing import Sampling
 from likely.contract.model import Model
 from likely.schema import Schema, SchemaError
 
