@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as real impor
     from likely import columns as columns
     from likely import datasets as datasets
     from likely import gradients as gradients
+    from likely import information as information
     from likely import montecarlo as montecarlo
     from likely import nets as nets
     from likely import objectives as objectives
@@ -157,7 +158,7 @@ _HOMES = {
     "PretrainedStack": "likely.models.prediction.pretrained.pretraining",
 } | {entry.class_name: entry.module for entry in registry.ENTRIES}
 
-_PACKAGES = ("columns", "datasets", "gradients", "montecarlo", "nets", "objectives", "training")
+_PACKAGES = ("columns", "datasets", "gradients", "information", "montecarlo", "nets", "objectives", "training")
 
 __all__ = sorted([*_HOMES, *_PACKAGES, "__version__"])
 

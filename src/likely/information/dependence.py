@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from likely.information.binning import Bins
+from likely.information.closed_forms import table_entropy
 from likely.schema import Schema
 
 MAX_COLUMNS = 60  # All their pairs are looked at, 1770 of them; of wider tables the columns with the largest entropy.
@@ -63,5 +64,4 @@ def entropy(counts: np.ndarray) -> float:
     >>> f"{entropy(np.array([3, 3, 0])) / np.log(2):.6f} bits"      # a fair coin
     '1.000000 bits'
     """
-    p = counts[counts > 0] / max(1, counts.sum())
-    return float(-(p * np.log(p)).sum())
+    return table_entropy(counts / max(1, counts.sum()))

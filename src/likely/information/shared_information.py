@@ -12,6 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
+from likely.information.counts import information_stderr
 from likely.information.dependence import binned, entropy, mutual_information
 
 
@@ -73,11 +74,7 @@ class SharedInformation:
 
 
 def _stderr(a: np.ndarray, b: np.ndarray) -> float:
-    """Standard error of the mutual information of two columns of codes, negative where unobserved.
-
-    The delta method: the spread of log p(a, b) / p(a) p(b) over the rows. Where columns are independent that is 0, and
-    what is left is the spread of chance, of a chi-squared variable: √(2 df) / 2n.
-    """
+    """Standard error of the mutual information of two columns of codes, negative where unobserved."""
     both = (a >= 0) & (b >= 0)
     n = int(both.sum())
     if n < 2:
@@ -85,9 +82,4 @@ def _stderr(a: np.ndarray, b: np.ndarray) -> float:
     a, b = np.unique(a[both], return_inverse=True)[1], np.unique(b[both], return_inverse=True)[1]
     joint = np.zeros((a.max() + 1, b.max() + 1))
     np.add.at(joint, (a, b), 1 / n)
-    chance = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
-    some = joint > 0
-    ratio = np.log(joint[some] / chance[some])
-    spread = np.sum(joint[some] * ratio**2) - np.sum(joint[some] * ratio) ** 2
-    freedom = (joint.shape[0] - 1) * (joint.shape[1] - 1)
-    return float(np.sqrt(max(0.0, spread) / n + freedom / (2 * n * n)))
+    return information_stderr(joint, n)
