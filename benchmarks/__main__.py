@@ -59,6 +59,7 @@ NAMES = (
     "skipgram",
     "graphs",
     "graph_learning",
+    "convolution",
 )
 
 

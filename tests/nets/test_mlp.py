@@ -6,6 +6,7 @@ import pytest
 from likely.nets import ACTIVATIONS, MLP
 
 BY_HAND = {
+    "absolute": np.abs,
     "elu": lambda a: np.where(a > 0, a, np.expm1(np.minimum(a, 0))),
     "identity": lambda a: a,
     "leaky_relu": lambda a: np.where(a > 0, a, 0.01 * a),
@@ -73,5 +74,5 @@ def test_dtype_follows_jax():
 
 
 def test_unknown_activation_lists_the_known():
-    with pytest.raises(ValueError, match=r"`activation` must be one of elu, gelu.*got 'tan'"):
+    with pytest.raises(ValueError, match=r"`activation` must be one of absolute, elu, gelu.*got 'tan'"):
         MLP(jax.random.key(0), 3, 2, activation="tan")

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from likely.nets.recurrent import CELLS, Cell, Stack, drop, output_of
+from likely.nets.dropout import drop
+from likely.nets.recurrent import CELLS, Cell, Stack, output_of
 from tests.nets.recurrent_checks import check_gradients, closed_form, plain_step
 
 pytestmark = pytest.mark.usefixtures("x64")

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Key
 
+from likely.nets.dropout import drop
 from likely.runtime import float_dtype
 
 GATES = {"rnn": 1, "lstm": 4, "peephole": 4, "gru": 3}
@@ -176,10 +177,3 @@ class Stack(eqx.Module):
 def output_of(state: Any) -> Array:
     """What a state shows: all of it, or its first part where the rest is memory."""
     return state[0] if isinstance(state, tuple) else state
-
-
-def drop(key: Array | None, x: Array, rate: float) -> Array:
-    """x with a share of its cells set to 0 and the others enlarged; x itself without a key or a rate."""
-    if key is None or rate == 0:
-        return x
-    return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)

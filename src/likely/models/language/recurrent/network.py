@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from likely.nets.recurrent import Stack, drop
+from likely.nets.dropout import drop
+from likely.nets.recurrent import Stack
 from likely.runtime import float_dtype
 
 # Each dropout has a key of its own, folded in by its number. The layers' are 0, 1, ...; the embeddings' is beyond them.
