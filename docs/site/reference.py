@@ -16,6 +16,7 @@ import likely
 
 SOURCE = Path(likely.__file__).resolve().parent.parent
 TITLES = {"contract": "The contract", "montecarlo": "Monte Carlo", "schema": "Schema", "storage": "Files"}
+ROOMS_WITHIN = ("nets.regions",)  # public packages inside others
 FIRST = ("contract", "models", "leaderboard", "schema", "datasets")  # then what models are made of
 
 
@@ -40,7 +41,8 @@ class Name(NamedTuple):
 def public_names() -> list[Name]:
     """Every public name, the shorter one of those that mean the same; packages and the version left out."""
     own = [Name(f"likely.{name}", home_of(module, name)) for name, module in likely._HOMES.items()]
-    parts = [name for package in likely._PACKAGES for name in package_names(f"likely.{package}")]
+    packages = (*likely._PACKAGES, *ROOMS_WITHIN)
+    parts = [name for package in packages for name in package_names(f"likely.{package}")]
     shown: dict[str, Name] = {}
     for name in sorted(own) + sorted(parts):
         shown.setdefault(name.home, name)

@@ -1,10 +1,14 @@
 """Planted bugs in what networks are made of, caught by the checks that the library passes."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import pytest
 
 from likely.nets import backpropagate, correlate, folded_into_next, jacobians, turned
+from likely.nets.regions import enumerate_regions
 from tests.nets.parts_checks import check_backpropagation, check_correlation, check_folding
+from tests.nets.regions.region_checks import check_regions, some_net
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -40,3 +44,16 @@ def test_folding_that_forgets_the_mean_is_caught():
 
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         check_folding(forgetful, 0)
+
+
+def test_a_region_that_is_left_out_is_caught():
+    with pytest.raises(AssertionError, match="points lie in no region"):
+        check_regions(lambda net, box: enumerate_regions(net, box=box)[1:], some_net(0, 2, (4, 3)), (-2.0, 2.0))
+
+
+def test_maps_off_by_a_millionth_are_caught():
+    def off(net, box):
+        return [replace(region, bias=region.bias + 1e-6) for region in enumerate_regions(net, box=box)]
+
+    with pytest.raises(AssertionError, match="a map is not the network's"):
+        check_regions(off, some_net(0, 2, (4, 3)), (-2.0, 2.0))
