@@ -50,6 +50,7 @@ NAMES = (
     "imputation",
     "tables",
     "table_million",
+    "first_look",
     "anomalies",
     "lstm_torch",
     "lstm",

@@ -3,23 +3,19 @@
 The table is made up: numbers rounded to tenths and to four digits, a rate, ages, counts, money that is mostly 0, two
 columns of words, yes and no, and days, all tied together by a hidden group. The command runs in a process of its own.
 Its memory is the peak above that of the same command on 2,000 of the rows, which has the libraries and the compiled
-programs; the table's is that of the data frame. Time is of the processor, all cores together, beside that of the wall.
+programs; the table's is that of its cells as floats, 8 bytes each. Time is of the processor, all cores together, beside
+that of the wall.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
+from benchmarks.commands import Ran, likely_command
 from benchmarks.outcome import Line, Outcome
 from benchmarks.timing import in_words
 
@@ -36,58 +32,33 @@ def run(*, small: bool, seed: int) -> Outcome:
         first = _fitted(few, seed)
         found = _fitted(path, seed)
         n_bytes = path.stat().st_size
-    share = (found["peak"] - first["peak"]) / table.estimated_size()
+    table_bytes = 8 * table.height * table.width
+    share = (found.peak - first.peak) / table_bytes
     figures = {
         "rows": table.height,
-        "table_bytes": table.estimated_size(),
+        "table_bytes": table_bytes,
         "file_bytes": n_bytes,
-        "all_rows": found,
-        "few_rows": first,
+        "all_rows": found.to_json() | {"answer": found.answer},
+        "few_rows": first.to_json(),
         "share": share,
     }
     line = Line(
         what=f"likely fit mixture, CSV of {table.height:,} × {table.width} mixed columns",
-        ours=f"{in_words(found['cpu'])} of processor time",
-        quality=f"{in_words(found['wall'])} on the wall; memory {share:.1f} × the table; {found['nats']:.3f} nats",
+        ours=f"{in_words(found.cpu)} of processor time",
+        quality=(
+            f"{in_words(found.wall)} on the wall; memory {share:.2f} × the table as floats, {n_bytes / 1e6:.0f} MB as "
+            f"text; {found.answer['test']['mean']:.3f} nats"
+        ),
         bar=f"≤ {SECONDS} s, ≤ {MEMORY:g} × the table",
-        reached=bool(found["cpu"] <= SECONDS and share <= MEMORY),
+        reached=bool(found.cpu <= SECONDS and share <= MEMORY),
     )
     return Outcome([line], figures)
 
 
-def _fitted(path: Path, seed: int) -> dict[str, Any]:
-    """Seconds and peak memory of the command, and what it says."""
+def _fitted(path: Path, seed: int) -> Ran:
+    """The command on a file."""
     out = path.with_suffix(".likely")
-    script = "import sys; from likely.cli import main; sys.argv[0] = 'likely'; main()"
-    command = [
-        sys.executable,
-        "-c",
-        script,
-        "fit",
-        "mixture",
-        str(path),
-        "--out",
-        str(out),
-        "--json",
-        "--seed",
-        str(seed),
-    ]
-    began = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        assert process.stdout is not None
-        said = process.stdout.read()
-        _, status, used = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - began
-    if status:
-        raise RuntimeError(f"`likely fit mixture` of {path.name} ended with {os.waitstatus_to_exitcode(status)}.")
-    answer = json.loads(said)
-    return {
-        "wall": wall,
-        "cpu": used.ru_utime + used.ru_stime,
-        "peak": 1024 * used.ru_maxrss,
-        "fit_seconds": answer["fit_seconds"],
-        "nats": answer["test"]["mean"],
-    }
+    return likely_command(["fit", "mixture", str(path), "--out", str(out), "--json", "--seed", str(seed)])
 
 
 def _table(n: int, seed: int) -> pl.DataFrame:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from likely.schema import blocks
+from likely.schema import blocks, rows_of_a_block
 
 CACHED_CELLS = 1 << 15  # 256 kB of float64, which stay in the processor's cache between two operations
 SPILL_BYTES = 2 << 30  # Rows in standard units that are larger than this go to a temporary file.
@@ -44,7 +45,7 @@ class Scaling:
 
     def apply(self, rows: np.ndarray, dtype: np.dtype) -> np.ndarray:
         """Rows in standard units; the rows themselves when nothing changes."""
-        if self.is_identity and rows.dtype == dtype:
+        if self.is_identity and rows.dtype == dtype and isinstance(rows, np.ndarray):
             return rows
         out = allocate(rows.shape, dtype)
         for start, block in blocks(rows, CACHED_CELLS):
@@ -85,26 +86,34 @@ def _moments(
     One pass would subtract the squared mean from the mean square, and leave nothing of a column such as years.
     """
     count, total, squares = (np.zeros(len(places)) for _ in range(3))
-    everywhere = len(places) == rows.shape[1]
-    for start, block in blocks(rows):
-        cells = block if everywhere else block[:, places]
+    for start, cells in _blocks_of(rows, places):
         holes = np.isnan(cells)
         cells = np.where(holes, 0, cells) if holes.any() else cells
         if weight is None:
             count += len(cells) - holes.sum(axis=0)
             total += cells.sum(axis=0, dtype=np.float64)
         else:
-            own = weight[start : start + len(block)]
+            own = weight[start : start + len(cells)]
             count += own @ ~holes
             total += own @ cells
     least = 1 if weight is None else np.finfo(float).tiny
     mean = total / np.maximum(count, least)
-    for start, block in blocks(rows):
-        centred = (block if everywhere else block[:, places]) - mean
+    for start, cells in _blocks_of(rows, places):
+        centred = cells - mean
         if np.isnan(centred).any():
             centred = np.nan_to_num(centred, copy=False, nan=0.0)
         if weight is None:
             squares += np.einsum("ij,ij->j", centred, centred)
         else:
-            squares += weight[start : start + len(block)] @ centred**2
+            squares += weight[start : start + len(cells)] @ centred**2
     return count, mean, squares / np.maximum(count, least)
+
+
+def _blocks_of(rows: np.ndarray, places: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """The same blocks as of all columns, with some of them; the others are not even made where rows are `FrameRows`."""
+    if len(places) == rows.shape[1]:
+        yield from blocks(rows)
+        return
+    step = rows_of_a_block(rows)
+    for start in range(0, len(rows), step):
+        yield start, np.asarray(rows[start : start + step, places])

@@ -28,7 +28,7 @@ from likely.contract.rounding import bounds_of_masses, mass_of_intervals
 from likely.contract.scikit_learn import DensityMixin
 from likely.contract.settings import seed_of
 from likely.contract.surprise import N_DRAWS, Surprise, surprise_of
-from likely.contract.table_estimator import TableEstimator
+from likely.contract.table_estimator import TableEstimator, hole_shares
 from likely.contract.weights import weighable, weighed_rows
 from likely.runtime import float_dtype, generator
 from likely.schema import Schema
@@ -108,8 +108,9 @@ class Model(DensityMixin, Hooks, TableEstimator):
         encoded = self._read_new(X, weight)
         self.seed_ = seed_of(self.random_state)
         self.fingerprint_ = str(self._fingerprint(encoded))
-        self.hole_shares_ = tuple(np.average(np.isnan(encoded), axis=0, weights=weight).tolist())
+        self.hole_shares_ = hole_shares(encoded, weight)
         rows = self._to_learn(encoded, 0)
+        del encoded, X  # Only rows are learned from: of a large table the others would fill memory all the while.
         others = None if valid is None else self._to_learn(self._read(valid), 1)
         self.history_: dict[str, list[float]] = {}
         with showing(progress):

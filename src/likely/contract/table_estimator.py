@@ -18,8 +18,10 @@ from likely.columns import Cells, Columns
 from likely.columns.cells import Numbers
 from likely.contract.estimator import Arrays, Estimator, under
 from likely.runtime import float_dtype
-from likely.schema import Schema, SchemaError, as_frame
+from likely.schema import Schema, SchemaError, as_frame, blocks
 from likely.storage.modules import describe_estimator, restore_estimator, restore_module, save_module
+
+_CELLS_AT_ONCE = 1 << 20  # of encoded rows that are looked at, or made, together
 
 
 class TableEstimator(Estimator):
@@ -60,7 +62,7 @@ class TableEstimator(Estimator):
         schema = self._given_schema(X)
         self._check_kinds(schema)
         self.schema_ = schema.as_real() if self._real_only else schema
-        encoded = self.schema_.encode(X)
+        encoded = self.schema_.encode(X) if weight is not None else self.schema_.encode_by_blocks(X)
         self.n_features_in_ = schema.n_columns + len(schema.left_out)
         self._check_columns(encoded)
         self.cells_ = self._fit_cells(encoded, weight)
@@ -86,7 +88,7 @@ class TableEstimator(Estimator):
             )
 
     def _check_columns(self, encoded: np.ndarray) -> None:
-        empty = np.isnan(encoded).all(axis=0)
+        empty = np.all([np.isnan(block).all(axis=0) for _, block in blocks(encoded, _CELLS_AT_ONCE)], axis=0)
         if empty.any():
             name = self.schema_.names[int(np.argmax(empty))]
             raise SchemaError(f"column {name!r} has no observed cell, so nothing can be learned of it: drop it.")
@@ -168,6 +170,14 @@ class TableEstimator(Estimator):
         tags.input_tags.allow_nan = True
         tags.non_deterministic = False
         return tags
+
+
+def hole_shares(encoded: np.ndarray, weight: np.ndarray | None) -> tuple[float, ...]:
+    """Of each column, the share of its cells that are unobserved."""
+    if weight is not None:
+        return tuple(np.average(np.isnan(encoded), axis=0, weights=weight).tolist())
+    n_holes = sum(np.isnan(block).sum(axis=0) for _, block in blocks(encoded, _CELLS_AT_ONCE))
+    return tuple((n_holes / len(encoded)).tolist())
 
 
 def _is_numeric(X: Any) -> bool:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from likely.datasets.errors import DataError
 from likely.schema import Schema
 from likely.schema.spelling import did_you_mean, listed
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,9 +86,24 @@ class Split(NamedTuple):
         """The three parts of an array or of a data frame."""
         return rows[self.train], rows[self.valid], rows[self.test]
 
+    def take_apart(self, columns: list[pl.Series]) -> list[pl.DataFrame]:
+        """The three parts of a polars frame of these columns, which are taken off the list one by one.
+
+        Where nobody else holds them, the whole goes as the parts come, and memory never has both.
+        """
+        import polars as pl
+
+        columns.reverse()
+        parts: list[list[pl.Series]] = [[], [], []]
+        while columns:
+            for part, cells in zip(parts, self.take(columns.pop()), strict=True):
+                part.append(cells)
+        return [pl.DataFrame(part) for part in parts]
+
     def row_numbers(self, n_rows: int) -> dict[str, np.ndarray]:
         """The numbers of the rows in three parts, by the names of the parts."""
-        return dict(zip(self._fields, self.take(np.arange(n_rows)), strict=True))
+        parts = self.take(np.arange(n_rows)) if isinstance(self.train, slice) else self
+        return dict(zip(self._fields, parts, strict=True))
 
     def take_labels(self, labels: np.ndarray) -> dict[str, np.ndarray]:
         """Labels in three parts, by the names of the parts."""

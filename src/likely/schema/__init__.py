@@ -3,9 +3,9 @@
 from likely.schema.column import KINDS, Column, Kind, LeftOut, SchemaError
 from likely.schema.frames import as_frame
 from likely.schema.measure import Measure
-from likely.schema.schema import Reading, Schema, as_array, blocks
+from likely.schema.schema import Reading, Schema, as_array, blocks, rows_of_a_block
 
 __all__ = [
     "KINDS", "Column", "Kind", "LeftOut", "Measure", "Reading", "Schema", "SchemaError", "as_array", "as_frame",
-    "blocks",
+    "blocks", "rows_of_a_block",
 ]  # fmt: skip

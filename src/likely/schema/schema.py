@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from likely.schema.column import CODED, KINDS, Column, Kind, LeftOut, SchemaError
+from likely.schema.frame_rows import LARGE, FrameRows
 from likely.schema.frames import LIBRARIES, as_frame, like_given, make_frame
 from likely.schema.inference import column_of_kind, infer_cells, infer_numbers, infer_series
 from likely.schema.measure import Measure
@@ -188,13 +189,24 @@ class Schema:
         frame = as_frame(X)
         if frame is None:
             return self._encode_array(as_array(X))
+        self._check_names(frame)
+        out = np.empty((len(frame), self.n_columns))
+        for place, column in enumerate(self.columns):
+            out[:, place] = encode_values(column, frame[column.name])
+        return out
+
+    def encode_by_blocks(self, X: Any) -> Any:
+        """The same; of a large data frame as `FrameRows`, which are indexed as the matrix is, and hold none."""
+        frame = as_frame(X)
+        if frame is None or len(frame) * self.n_columns < LARGE:
+            return self.encode(X)
+        self._check_names(frame)
+        return FrameRows(self.columns, frame)
+
+    def _check_names(self, frame: Any) -> None:
         absent = [name for name in self.names if name not in frame.columns]
         if absent:
             raise SchemaError(f"column {absent[0]!r} is missing; the rows have {', '.join(map(str, frame.columns))}.")
-        out = np.empty((len(frame), self.n_columns), order="F")
-        for place, column in enumerate(self.columns):
-            out[:, place] = encode_values(column, frame[column.name])
-        return np.ascontiguousarray(out)
 
     def _encode_array(self, array: np.ndarray) -> np.ndarray:
         if array.shape[1] != self.n_columns:
@@ -290,9 +302,14 @@ class Schema:
 
 def blocks(array: np.ndarray, n_cells: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
     """(first row, block of rows of about `n_cells`), so that work on a memory map never holds it whole."""
-    step = max(1, (n_cells or _BLOCK_CELLS) // max(1, array.shape[1]))
+    step = rows_of_a_block(array, n_cells)
     for start in range(0, len(array), step):
         yield start, np.asarray(array[start : start + step])
+
+
+def rows_of_a_block(array: np.ndarray, n_cells: int | None = None) -> int:
+    """How many rows `blocks` takes at a time."""
+    return max(1, (n_cells or _BLOCK_CELLS) // max(1, array.shape[1]))
 
 
 def as_array(X: Any) -> np.ndarray:

@@ -9,6 +9,8 @@ import numpy as np
 
 from likely.schema.column import RESOLUTIONS, Column, SchemaError
 
+_CELLS_AT_ONCE = 1 << 16  # of a column of words that are looked up together
+
 
 def series_cells(series: Any) -> np.ndarray:
     """A frame's column as an array: floats with NaN where it is numeric, objects with None otherwise."""
@@ -38,9 +40,9 @@ def encode_values(column: Column, cells: Any) -> np.ndarray:
     """A frame's series or an array of cells as floats, codes for categories, NaN for unobserved ones."""
     if column.kind == "datetime":
         return _encode_times(column, cells)
-    cells = cells if isinstance(cells, np.ndarray) else _series_values(column, cells)
     if column.categories is not None:
         return _encode_categories(column, cells)
+    cells = cells if isinstance(cells, np.ndarray) else _series_values(column, cells)
     if cells.dtype.kind in "fiub":
         numbers = cells.astype(np.float64)
     else:
@@ -80,13 +82,23 @@ def _encode_times(column: Column, series: Any) -> np.ndarray:
     return ticks
 
 
-def _encode_categories(column: Column, cells: np.ndarray) -> np.ndarray:
+def _encode_categories(column: Column, cells: Any) -> np.ndarray:
+    """Codes of a series or an array, a block at a time: as objects of Python a long column takes much memory."""
+    parts = [
+        _encode_some(column, part if isinstance(part, np.ndarray) else _series_values(column, part), start)
+        for start in range(0, max(1, len(cells)), _CELLS_AT_ONCE)
+        for part in [cells[start : start + _CELLS_AT_ONCE]]
+    ]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _encode_some(column: Column, cells: np.ndarray, first_row: int) -> np.ndarray:
     categories = column.categories or ()
     if cells.dtype.kind == "f":
         found = _encode_numbers(np.array(categories, np.float64) if _are_numbers(categories) else np.empty(0), cells)
         strange = np.flatnonzero(found == len(categories))
         if len(strange) and column.unseen == "error":
-            raise contradiction(column, cells[strange[0]], int(strange[0]))
+            raise contradiction(column, cells[strange[0]], first_row + int(strange[0]))
         return found
     codes: dict[Any, float] = {category: code for code, category in enumerate(categories)} | {None: np.nan}
     listed = cells.tolist()
@@ -97,7 +109,7 @@ def _encode_categories(column: Column, cells: np.ndarray) -> np.ndarray:
         elif column.unseen == "reserve":
             out[row] = len(categories)
         else:
-            raise contradiction(column, listed[row], int(row))
+            raise contradiction(column, listed[row], first_row + int(row))
     return out
 
 

@@ -236,10 +236,16 @@ def _unlike_columns(frames: list[Any]) -> list[str]:
 
 def _from_whole(table: Table, path: Path, reading: Reading) -> Dataset:
     rows, schema, notes = _describe(table.frame, path, reading)
+    notes = table.notes + notes
     split = split_rows(len(rows), name=str(path), seed=reading.seed, shuffle=reading.shuffle)
-    train, valid, test = split.take(rows)
     numbers = split.row_numbers(len(rows))
-    return Dataset(train, valid, test, schema, stem_of(path), notes=table.notes + notes, row_numbers=numbers)
+    if isinstance(rows, np.ndarray):
+        train, valid, test = split.take(rows)
+    else:
+        columns = rows.get_columns()
+        del rows, table  # The columns are then held by the list alone, and go one by one.
+        train, valid, test = split.take_apart(columns)
+    return Dataset(train, valid, test, schema, stem_of(path), notes=notes, row_numbers=numbers)
 
 
 def _from_parts(parts: dict[tuple[str, bool], Any], notes: tuple[str, ...], path: Path, reading: Reading) -> Dataset:
