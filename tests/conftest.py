@@ -27,14 +27,14 @@ ALL_SEEDS = range(100)
 # Environment variables rather than jax.config, so that they also hold in the processes that tests start, and so that
 # tests of the light parts need not import JAX. They are read when JAX is imported, which is after this file.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".cache" / "jax"))
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+# All programs, as for users: files of tests share thousands that are too small to be worth it one by one.
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 # Tests wait for the compiler more than for programs. XLA's older emitter takes half the time of its default one.
 QUICK_COMPILER = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
-os.environ.setdefault(
-    "JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0"
-)  # A tenth of the time: nobody reads where an operation came from.
+# Nobody reads where an operation came from, and writing it down takes a tenth of the time.
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
 os.environ.setdefault("XLA_FLAGS", QUICK_COMPILER)
 os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")  # a shape that only broadcasting makes fit is a bug
 os.environ.setdefault("MPLBACKEND", "Agg")

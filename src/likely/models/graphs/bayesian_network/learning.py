@@ -23,7 +23,7 @@ from likely.models.graphs.bayesian_network.nodes import (
 )
 from likely.models.graphs.bayesian_network.rows import NetworkRows, Piece
 
-_TOGETHER = 4096
+_ROWS_TOGETHER = 4096  # whose expectations are held at a time
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,8 @@ def expected_statistics(
     weights = np.ones(len(rows)) if weights is None else weights
     empty = complete_statistics(rows[:0], layout, weights[:0])
     out, total = [np.zeros_like(one) for one in empty], 0.0
-    for start in range(0, len(rows), _TOGETHER):
-        for piece in answers.pieces(rows[start : start + _TOGETHER], needed=True):
+    for start in range(0, len(rows), _ROWS_TOGETHER):
+        for piece in answers.pieces(rows[start : start + _ROWS_TOGETHER], needed=True):
             total += _add_piece(piece, answers, out, weights[start:][piece.index])
     return out, total
 

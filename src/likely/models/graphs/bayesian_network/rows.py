@@ -20,7 +20,7 @@ from likely.models.graphs.bayesian_network.nodes import Layout, NetworkParams, N
 from likely.models.graphs.inference.engine import Batch, Engine, Product, impossible
 from likely.models.graphs.inference.memory import TooLargeError
 
-_TOGETHER = 4096  # rows that are held at a time
+_ROWS_TOGETHER = 4096  # rows that are held at a time
 
 
 @dataclass(eq=False)
@@ -74,8 +74,8 @@ class NetworkRows:
         complete = ~np.isnan(rows).any(axis=1)
         out[complete] = self.of_complete(rows[complete])
         holed = np.flatnonzero(~complete)
-        for start in range(0, len(holed), _TOGETHER):
-            some = holed[start : start + _TOGETHER]
+        for start in range(0, len(holed), _ROWS_TOGETHER):
+            some = holed[start : start + _ROWS_TOGETHER]
             for piece in self.pieces(rows[some], needed=True):
                 out[some[piece.index]] = self._piece_evidence(piece)
         return out
@@ -162,8 +162,8 @@ class NetworkRows:
         # Of every cell: probabilities of states, or the first two moments.
         moments = np.zeros((n, d, max(size, 2)))
         mixed = [np.ones((n, node.n_rows)) for node in self.continuous.counts]
-        for start in range(0, n, _TOGETHER):
-            block = slice(start, min(n, start + _TOGETHER))
+        for start in range(0, n, _ROWS_TOGETHER):
+            block = slice(start, min(n, start + _ROWS_TOGETHER))
             for piece in self.pieces(rows[block], needed=False):
                 self._fill(piece, moments[block], [own[block] for own in mixed], cut)
         return self._statistics(rows, moments), self._counts(moments, mixed)
@@ -238,8 +238,8 @@ class NetworkRows:
         """(n, R, d) joint draws of the missing cells of each row; observed cells stay. `cut` as in `condition`."""
         out = np.repeat(np.asarray(rows, np.float64)[None], n, axis=0)
         holed = np.flatnonzero(np.isnan(rows).any(axis=1))
-        for start in range(0, len(holed), _TOGETHER):
-            some = holed[start : start + _TOGETHER]
+        for start in range(0, len(holed), _ROWS_TOGETHER):
+            some = holed[start : start + _ROWS_TOGETHER]
             for piece in self.pieces(rows[some], needed=False):
                 index = some[piece.index]
                 own = out[:, index]

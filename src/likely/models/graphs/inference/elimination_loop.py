@@ -156,24 +156,8 @@ def clique_tree(order, cliques):
     place = np.empty(n, np.int64)
     for i in range(n):
         place[order[i]] = i
-    room, after, size = np.empty(n, np.int64), np.full(n, -1), np.zeros(n, np.int64)
-    for v in range(n):
-        k = _members(cliques[v], room)
-        size[v] = k
-        best = n
-        for i in range(k):
-            if room[i] != v and place[room[i]] < best:
-                best, after[v] = place[room[i]], room[i]
-    host = np.arange(n)  # the node in whose clique this one's is contained
-    taken = np.zeros(n, np.bool_)
-    for i in range(n):
-        v = order[i]
-        u = after[v]
-        if u >= 0 and size[u] == size[v] - 1 and not taken[u]:
-            host[u], taken[u] = v, True
-    for i in range(n):  # hosts of hosts, which are eliminated earlier
-        v = order[i]
-        host[v] = host[host[v]]
+    after, size = _next_eliminated(cliques, place)
+    host = _hosts(order, after, size)
     # A clique keeps its own members, and stands where the last node that it hosts was eliminated.
     last = np.full(n, -1)
     for i in range(n):
@@ -186,7 +170,7 @@ def clique_tree(order, cliques):
             m += 1
             total += size[v]
     starts, members, parents = np.zeros(m + 1, np.int64), np.empty(total, np.int64), np.full(m, -1)
-    end = 0
+    room, end = np.empty(n, np.int64), 0
     for i in range(n):
         v = host[order[i]]
         if last[v] == order[i]:
@@ -199,6 +183,35 @@ def clique_tree(order, cliques):
             if u >= 0:
                 parents[c] = number[host[u]]
     return starts, members, parents
+
+
+@njit(cache=True, nogil=True)
+def _next_eliminated(cliques, place):
+    """Of each node's clique the member that is eliminated next after it, -1 where there is none; the clique's size."""
+    n = len(place)
+    room, after, size = np.empty(n, np.int64), np.full(n, -1), np.zeros(n, np.int64)
+    for v in range(n):
+        size[v] = _members(cliques[v], room)
+        best = n
+        for i in range(size[v]):
+            if room[i] != v and place[room[i]] < best:
+                best, after[v] = place[room[i]], room[i]
+    return after, size
+
+
+@njit(cache=True, nogil=True)
+def _hosts(order, after, size):
+    """The node in whose clique each node's own is contained: itself, or one that is eliminated earlier."""
+    n = len(order)
+    host, taken = np.arange(n), np.zeros(n, np.bool_)
+    for i in range(n):
+        v = order[i]
+        u = after[v]
+        if u >= 0 and size[u] == size[v] - 1 and not taken[u]:
+            host[u], taken[u] = v, True
+    for i in range(n):  # A host is eliminated earlier, so that its own host is final by now.
+        host[order[i]] = host[host[order[i]]]
+    return host
 
 
 @njit(cache=True, nogil=True)

@@ -110,7 +110,8 @@ SET, TIMES, PLUS, LARGER = 0, 1, 2, 3
 def combine(what, k, counts, a, at_a, steps_a, b, at_b, steps_b, weight):
     """a = b, a *= b, a += weight b or a = max(a, b), over all positions of k axes; counts and steps are used up.
 
-    Axes whose steps go on from one to the next are run through as one, so that the inner loop is long.
+    Axes whose steps go on from one to the next are run through as one, so that the inner loop is long. One function in
+    spite of its length: with the inner loop in another, marginals of a large network took two to four times as long.
     """
     j = 0  # joined axes, the last kept in place 0
     for i in range(k - 1, -1, -1):
