@@ -8,7 +8,7 @@ reserve for categories that were never seen. Evidence of cells becomes evidence 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from likely.columns.codecs.bins import Bins
 from likely.columns.codecs.calendar import Calendar
 from likely.columns.codecs.categories import Categories
 from likely.columns.codecs.codec import Codec
+from likely.columns.codecs.histogram import Histogram
 from likely.columns.codecs.switch import Switch
 from likely.columns.codecs.warp import Warp
 from likely.columns.columns import Columns
@@ -29,7 +30,7 @@ from likely.schema.column import RESOLUTIONS
 Numbers = Literal["bins", "real"]
 """How a model takes rounded numbers: as bins, which any model can, or as real cells, for Gaussian covariances."""
 
-CODECS: dict[str, type[Codec]] = {codec.tag: codec for codec in (Bins, Calendar, Categories, Switch, Warp)}
+CODECS: dict[str, type[Codec]] = {codec.tag: codec for codec in (Bins, Calendar, Categories, Histogram, Switch, Warp)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +62,7 @@ class Cells:
         mode: str = "column",
         numbers: Numbers = "bins",
         weight: np.ndarray | None = None,
+        cut: Mapping[int, int] | None = None,
     ) -> Cells:
         """The cells of rows (n, d), as their observed values ask for.
 
@@ -69,8 +71,12 @@ class Cells:
         mode : "column" or "common", as in `Scaling.fit`.
         numbers : how rounded numbers are read.
         weight : (n,) how many such rows each row stands for; None for one.
+        cut : into how many bins columns of numbers are cut, by their places; other columns are as `numbers` says.
         """
-        codecs = tuple(_fit_codec(c, encoded[:, place], numbers, weight) for place, c in enumerate(schema.columns))
+        cut = {} if cut is None else cut
+        codecs = tuple(
+            _fit_codec(c, encoded[:, place], numbers, weight, cut.get(place)) for place, c in enumerate(schema.columns)
+        )
         kinds = zip(schema.kinds, codecs, strict=True)
         scaled = np.flatnonzero([kind == "real" and codec is None for kind, codec in kinds])
         return cls(_columns_of(schema, codecs), Scaling.fit(encoded, scaled, mode, weight), codecs)
@@ -216,9 +222,11 @@ def _columns_of(schema: Schema, codecs: Sequence[Codec | None]) -> Columns:
     return Columns(tuple(kinds), tuple(sizes), tuple(ordered) if any(ordered) else ())
 
 
-def _fit_codec(column: Column, cells: np.ndarray, numbers: Numbers, weight: np.ndarray | None) -> Codec | None:
+def _fit_codec(
+    column: Column, cells: np.ndarray, numbers: Numbers, weight: np.ndarray | None, n_bins: int | None
+) -> Codec | None:
     """The codec that a column needs, fitted to its observed cells; None where it is a cell itself."""
-    if column.is_plain:
+    if column.is_plain and n_bins is None:
         return None
     x = np.asarray(cells, np.float64)
     seen = ~np.isnan(x)
@@ -230,12 +238,16 @@ def _fit_codec(column: Column, cells: np.ndarray, numbers: Numbers, weight: np.n
     if column.kind == "datetime":
         ticks = RESOLUTIONS["day"] // RESOLUTIONS[str(column.resolution)]
         return Calendar.fit(x, ticks, w) if numbers == "bins" else Warp.fit(x, step=1.0, weight=w)
+    if column.kind == "count":
+        return Bins.fit(x, 1.0, (0.0, None), n_bins, weight=w)
     if column.kind == "grid":
-        if numbers == "bins":
+        if numbers == "bins" or n_bins is not None:
             low, high = (None if end is None else end - column.offset for end in column.support)
-            return Bins.fit(x, float(column.step or 1), (low, high), weight=w)
+            return Bins.fit(x, float(column.step or 1), (low, high), n_bins, weight=w)
         step = float(column.step or 1)
         return Warp.fit(x, step=step, weight=w) if column.is_warped else Warp.straight(x, step, w)
+    if n_bins is not None:
+        return Histogram.fit(x, n_bins, column.support, tuple(column.spikes), weight=w)
     others = ~np.isin(x, column.spikes)
     if others.any():
         x, w = x[others], None if w is None else w[others]

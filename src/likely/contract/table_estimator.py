@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import abc
 import copy
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -72,7 +73,11 @@ class TableEstimator(Estimator):
     def _fit_cells(self, encoded: np.ndarray, weight: np.ndarray | None = None) -> Cells:
         """The cells of the columns, as rows of a fit ask for."""
         numbers: Numbers = "real" if self._real_only else self._numbers
-        return Cells.fit(encoded, self.schema_, self._scaling, numbers, weight)
+        return Cells.fit(encoded, self.schema_, self._scaling, numbers, weight, self._cut())
+
+    def _cut(self) -> Mapping[int, int]:
+        """Places of the columns of numbers that a model takes in bins, and how many."""
+        return {}
 
     def _given_schema(self, X: Any) -> Schema:
         """The schema that is set, else the one that the rows show."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import numpy as np
+from scipy.special import logsumexp
 
 from likely.contract.conditional import ConditionalParts
 from likely.contract.drawing.mixing import Mixing
@@ -12,14 +13,19 @@ from likely.models.graphs.bayesian_network.estimates import drawn_by_weight
 from likely.models.graphs.bayesian_network.rows import NetworkRows, Piece
 from likely.models.graphs.inference.bounds import mean_field, mini_buckets
 from likely.models.graphs.inference.factor import Factor
+from likely.models.graphs.inference.junction_tree import ImpossibleError
 from likely.models.graphs.inference.memory import TooLargeError
 from likely.runtime import generator
 
-_DRAWS = 4000  # behind the conditional of a row whose own sums do not fit either
+_DRAWS, _REPLICATES = 4000, 10  # behind what is said of a row whose own sums do not fit either
 
 
-def bounded_evidence(answers: NetworkRows, rows: np.ndarray) -> Evidence:
-    """Evidence with strict limits: equal where a row's own sums fit into memory."""
+def bounded_evidence(answers: NetworkRows, rows: np.ndarray, key: jax.Array) -> Evidence:
+    """Evidence with strict limits, equal where a row's own sums fit into memory; between them likelihood weighting.
+
+    The mean weight of draws is unbiased, the same noise serves every row, and what falls outside the limits is put on
+    the nearer one.
+    """
     lower, upper = np.empty(len(rows)), np.empty(len(rows))
     complete = ~np.isnan(rows).any(axis=1)
     lower[complete] = upper[complete] = answers.of_complete(rows[complete])
@@ -27,9 +33,28 @@ def bounded_evidence(answers: NetworkRows, rows: np.ndarray) -> Evidence:
     for piece in answers.pieces(rows[holed], needed=True) if len(holed) else ():
         for r, row in enumerate(piece.index):
             lower[holed[row]], upper[holed[row]] = _limits(answers, piece, r)
-    finite = np.isfinite(lower)
-    values = np.where(finite, (np.where(finite, lower, 0.0) + upper) / 2, upper)
-    return Evidence.estimate(values, lower, upper, method="mean field below, mini-buckets above")
+    if not (lower < upper).any():
+        return Evidence.exact(lower, method="junction tree of each row")
+    # A row whose limits meet has their value in every replicate.
+    replicates = np.repeat(lower[:, None], _REPLICATES, axis=1)
+    for r in np.flatnonzero(lower < upper).tolist():
+        replicates[r] = np.clip(_weighed(answers, rows[r], key), lower[r], upper[r])
+    # Where no draw agrees and mean field finds nothing, all that is known is the limit above.
+    unknown = np.isneginf(replicates).all(axis=1)
+    replicates[unknown] = upper[unknown, None]
+    values = logsumexp(replicates, axis=1) - np.log(_REPLICATES)
+    method = f"likelihood weighting, {_DRAWS} draws, between mean field and mini-buckets"
+    return Evidence.estimate(values, lower, upper, replicates, method=method)
+
+
+def _weighed(answers: NetworkRows, row: np.ndarray, key: jax.Array) -> np.ndarray:
+    """(replicates,) logarithms of mean weights; -inf where no draw agrees with the row."""
+    try:
+        _, logs = drawn_by_weight(answers, np.asarray(row, np.float64), generator(key), _DRAWS, {})
+    except ImpossibleError:
+        return np.full(_REPLICATES, -np.inf)
+    groups = logs.reshape(_REPLICATES, -1)
+    return logsumexp(groups, axis=1) - np.log(groups.shape[1])
 
 
 def _limits(answers: NetworkRows, piece: Piece, r: int) -> tuple[float, float]:
@@ -56,7 +81,10 @@ def _limits(answers: NetworkRows, piece: Piece, r: int) -> tuple[float, float]:
         start += size
     hidden = {str(v): int(product.n_states[v]) for v in sorted(keep) if str(v) not in given}
     constant = float(piece.constant[r])
-    return mean_field(factors, hidden) + constant, mini_buckets(factors, hidden) + constant
+    upper = mini_buckets(factors, hidden) + constant
+    if len(answers.layout.discrete) == len(answers.layout.nodes):
+        upper = min(upper, 0.0)  # No probability is above one, though a density may be.
+    return min(mean_field(factors, hidden) + constant, upper), upper
 
 
 def sampled_condition(answers: NetworkRows, rows: np.ndarray, key: jax.Array) -> ConditionalParts:

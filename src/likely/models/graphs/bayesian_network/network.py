@@ -21,6 +21,7 @@ from likely.contract.evidence import Evidence
 from likely.contract.model import FitRun, InStandardUnits, Model
 from likely.contract.settings import Count, NonNegative, Positive, Share, Unchecked, Whole
 from likely.models.graphs.bayesian_network.building import given_structure, network_of_tables
+from likely.models.graphs.bayesian_network.cutting import cut_columns
 from likely.models.graphs.bayesian_network.learning import Prior, fit_params
 from likely.models.graphs.bayesian_network.nodes import Layout, NetworkParams
 from likely.models.graphs.bayesian_network.questions import Marginals, Questions
@@ -28,7 +29,7 @@ from likely.models.graphs.bayesian_network.rows import NetworkRows
 from likely.models.graphs.bayesian_network.table_cells import cell_names
 from likely.models.graphs.graph.graph import Graph
 from likely.models.graphs.graph.reasons import WITHOUT_CODE
-from likely.models.graphs.inference.memory import TooLargeError
+from likely.models.graphs.inference.memory import ALLOW_BOUNDS, TooLargeError
 from likely.models.graphs.structure.chow_liu import chow_liu
 from likely.models.graphs.structure.confidence import EdgeConfidence
 from likely.models.graphs.structure.knowledge import Knowledge, knowledge_of
@@ -36,6 +37,10 @@ from likely.models.graphs.structure.learning import LEARNED, Learner, learned_gr
 from likely.runtime import generator
 from likely.schema import Schema
 
+_HOLES_NEED_SUMS = (
+    "EM needs these sums for rows with holes: fill the holes first (impute of another model), leave such rows out, or "
+    "take a graph of fewer edges (structure='tree', max_parents=2)."
+)
 _STRUCTURE_ITER = 10  # of EM, at most, for a graph that is only on the way
 
 
@@ -62,6 +67,10 @@ class BayesianNetwork(Model):
         gives as many to each state of the parents.
     max_iter, tol : where cells are missing, EM stops when the objective rises by less than `tol` nats a row.
     min_variance : the least variance of a real column given its parents, in units of the column's own.
+    bins : how columns of numbers become parents of discrete ones, which none is otherwise: a number cuts those that a
+        given graph asks for into about so many bins, and all real and count columns where the graph is learned; a
+        dictionary from columns to numbers cuts these. A real column then has the density of a histogram: its bin by
+        its parents, uniform within.
     inference : "exact" refuses what the memory does not hold; "auto" goes on with bounds and estimates, typed as such.
     memory_budget : bytes that the tables of exact inference may take; None is a quarter of what is free.
     schema : what the columns are; None reads it off the data.
@@ -97,6 +106,7 @@ class BayesianNetwork(Model):
     max_iter: Count = 100
     tol: NonNegative = 1e-4
     min_variance: Positive = 1e-4
+    bins: Unchecked = None
     inference: Literal["auto", "exact"] = "auto"
     memory_budget: Positive | None = None
 
@@ -146,6 +156,9 @@ class BayesianNetwork(Model):
         write_described(path, described(self))
 
     # ------------------------------------------------------------------------- hooks
+    def _cut(self):
+        return cut_columns(self.bins, self.structure, self.schema_)
+
     def _init(self, key, columns):
         names = self._cell_names
         graph = Graph([tuple(edge) for edge in self.edges_], nodes=names)
@@ -165,7 +178,10 @@ class BayesianNetwork(Model):
             )
         self.edges_ = [list(edge) for edge in graph.directed_edges]
         stopping = (self.max_iter, self.tol, self.memory_budget)
-        params, trace, done = fit_params(rows, self._layout, prior, *stopping, run.weight)
+        try:
+            params, trace, done = fit_params(rows, self._layout, prior, *stopping, run.weight)
+        except TooLargeError as error:
+            raise error.advising(_HOLES_NEED_SUMS) from None
         self.history_ = {"objective": trace}
         self.n_iter_, self.converged_ = len(trace), done
         return params
@@ -189,8 +205,11 @@ class BayesianNetwork(Model):
 
         def draws(graph: Graph, n: int, rng: np.random.Generator) -> np.ndarray:
             layout = Layout.of(graph, names, columns)
-            params, _, _ = fit_params(rows, layout, prior, _STRUCTURE_ITER, self.tol, self.memory_budget)
-            return NetworkRows(layout, params, self.memory_budget).draws(rng, rows, n)
+            try:
+                params, _, _ = fit_params(rows, layout, prior, _STRUCTURE_ITER, self.tol, self.memory_budget)
+                return NetworkRows(layout, params, self.memory_budget).draws(rng, rows, n)
+            except TooLargeError as error:
+                raise error.advising(_HOLES_NEED_SUMS) from None
 
         return learned_graph(self._learner, rows, names, columns, knowledge, draws, rng)
 
@@ -201,12 +220,12 @@ class BayesianNetwork(Model):
     def _evidence(self, rows, key):
         try:
             return Evidence.exact(self._answers.evidence(rows), method="junction tree")
-        except TooLargeError:
+        except TooLargeError as error:
             if self.inference == "exact":
-                raise
+                raise error.advising(ALLOW_BOUNDS) from None
         from likely.models.graphs.bayesian_network.bounded import bounded_evidence
 
-        return bounded_evidence(self._answers, rows)
+        return bounded_evidence(self._answers, rows, key)
 
     def _sample(self, key, n):
         return self._answers.ancestral(generator(key), n)
@@ -215,9 +234,9 @@ class BayesianNetwork(Model):
         answers = self._answers
         try:
             mean, counts = answers.condition(rows)
-        except TooLargeError:
+        except TooLargeError as error:
             if self.inference == "exact":
-                raise
+                raise error.advising(ALLOW_BOUNDS) from None
             from likely.models.graphs.bayesian_network.bounded import sampled_condition
 
             return sampled_condition(answers, rows, key)

@@ -102,8 +102,8 @@ class Layout:
         why = "a table needs parents with finitely many states" if child in _DISCRETE else "its sums would be infinite"
         raise GraphError(
             f"the edge {self.names[a]!r} → {self.names[b]!r} leads from a {parent} to a {child} column, for which no "
-            f"family is exact: {why}. Turn the edge round, leave it out, or cut {self.names[a]!r} into bins and give "
-            "these as a categorical column."
+            f"family is exact: {why}. Turn the edge round, leave it out, or have {self.names[a]!r} cut into bins by "
+            "bins=8."
         )
 
     @cached_property

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +14,23 @@ from likely.models.graphs.bayesian_network.building import names_of
 from likely.models.graphs.bayesian_network.table_cells import code_of, states_of
 from likely.models.graphs.graph.reading import unknown_node
 from likely.models.graphs.inference.engine import Extra, impossible
-from likely.models.graphs.inference.memory import TooLargeError
+from likely.models.graphs.inference.memory import ALLOW_BOUNDS, TooLargeError
 from likely.schema.column import CODED
 from likely.schema.spelling import did_you_mean, listed
 
 _MOST_ROWS = 1 << 22  # of a joint table that a query returns
+
+
+_BY_QUERY = "An estimate of the probabilities, with errors, is what query(columns, given) gives."
+
+
+@contextmanager
+def _refusing(way_out: str) -> Iterator[None]:
+    """Say of tables that do not fit what else to ask, for questions that are answered exactly or not at all."""
+    try:
+        yield
+    except TooLargeError as error:
+        raise error.advising(way_out) from None
 
 
 class Marginals(dict[str, dict[Any, float]]):
@@ -61,9 +74,9 @@ class Questions:
         layout = self.layout
         try:
             flat, log_evidence = self.answers.engine.marginals(found.states, found.extra)
-        except TooLargeError:
+        except TooLargeError as error:
             if self.model.inference == "exact":
-                raise
+                raise error.advising(ALLOW_BOUNDS) from None
             return self._estimated(found)
         starts = np.concatenate([[0], np.cumsum(layout.n_states[list(layout.discrete)])])
         out = Marginals()
@@ -81,9 +94,11 @@ class Questions:
         errors = None
         try:
             table = self.joint(names, given)
-        except TooLargeError:
-            if self.model.inference == "exact" or self._n_states(names) > _MOST_ROWS:
+        except TooLargeError as error:
+            if self._n_states(names) > _MOST_ROWS:
                 raise
+            if self.model.inference == "exact":
+                raise error.advising(ALLOW_BOUNDS) from None
             from likely.models.graphs.bayesian_network.estimates import weighted_joint
 
             table, errors = weighted_joint(self, self.findings(given), [self.place(name) for name in names])
@@ -117,20 +132,23 @@ class Questions:
     def most_probable(self, given: Mapping[str, Any] | None) -> tuple[dict[str, Any], float]:
         found = self.findings(given)
         engine = self.answers.engine
-        states, log_joint = engine.most_probable(found.states, found.extra)
-        log_given = engine.log_evidence(found.states, found.extra)
+        with _refusing("The most probable row has no estimate to fall back on; marginals(given) has."):
+            states, log_joint = engine.most_probable(found.states, found.extra)
+            log_given = engine.log_evidence(found.states, found.extra)
         places = self.layout.discrete
         best = {self.layout.names[p]: self.states_of(p)[int(s)] for p, s in zip(places, states, strict=True)}
         return best, float(np.exp(log_joint - log_given))
 
     def entropy(self, variables: Any, given: Mapping[str, Any] | None) -> float:
         if variables is not None:
-            table = self.joint(names_of(variables), given)
+            with _refusing(_BY_QUERY):
+                table = self.joint(names_of(variables), given)
             return float(-(table[table > 0] * np.log(table[table > 0])).sum())
         self._all_discrete("entropy of all columns")
         found, product = self.findings(given), self.answers.engine.product
         scopes, logs = found.extra
-        batch = self.answers.engine.batch(scopes, [*product.scopes, *scopes], observed=found.states)
+        with _refusing("Minus the mean evidence of drawn rows estimates it, where nothing is given."):
+            batch = self.answers.engine.batch(scopes, [*product.scopes, *scopes], observed=found.states)
         inferred = batch.infer(None, logs, targets=True)
         if not np.isfinite(inferred.log_evidence[0]):
             raise impossible()
@@ -153,7 +171,8 @@ class Questions:
         one, two, three = names_of(a), names_of(b), names_of(given)
         if self.layout.graph.separated(one, two, three):
             return 0.0
-        joint = self.joint([*one, *two, *three])
+        with _refusing(_BY_QUERY):
+            joint = self.joint([*one, *two, *three])
         axes = [range(len(one)), range(len(one), len(one) + len(two))]
         sums = [
             joint,
@@ -166,10 +185,12 @@ class Questions:
         return max(0.0, h[2] + h[3] - h[0] - h[1])
 
     def impact(self, target: str, given: Mapping[str, Any]) -> dict[str, float]:
-        full = self.joint([target], given)
         out = {}
+        with _refusing(_BY_QUERY):
+            full = self.joint([target], given)
         for name in given:
-            rest = self.joint([target], {other: value for other, value in given.items() if other != name})
+            with _refusing(_BY_QUERY):
+                rest = self.joint([target], {other: value for other, value in given.items() if other != name})
             seen = full > 0
             out[name] = max(0.0, float((full[seen] * np.log(full[seen] / rest[seen])).sum()))
         return dict(sorted(out.items(), key=lambda pair: -pair[1]))
@@ -180,7 +201,8 @@ class Questions:
         given = dict(given or {})
         self._check_done(given)
         hard = {name: value for name, value in given.items() if not isinstance(value, Mapping)}
-        row = self.row(self.codes(hard))
+        codes = self.codes(hard)
+        row = self.row(codes)
         piece = next(self.answers.pieces(row, needed=True))
         scopes: list[tuple[int, ...]] = list(piece.scopes)
         logs = [piece.logs[0]]
@@ -193,14 +215,19 @@ class Questions:
                 with np.errstate(divide="ignore"):
                     logs.append(np.log(values))
         extra: Extra = (scopes, np.concatenate(logs)[None] if scopes else None)
-        return Findings(piece.states[0], extra, float(piece.constant[0]), row, soft)
+        # What the cells lack for the values: units of real numbers, shares of the values of a bin.
+        weight = float(self.model.cells_.log_weight(self._encoded(codes))[0])
+        return Findings(piece.states[0], extra, float(piece.constant[0]) + weight, row, soft)
 
     def row(self, codes: Mapping[str, float]) -> np.ndarray:
         """(1, d) encoded values by column as cells in standard units, NaN elsewhere."""
-        encoded = np.full((1, self.model.schema_.n_columns), np.nan)
+        return np.asarray(InStandardUnits(self.model).rows(self._encoded(codes)), np.float64)
+
+    def _encoded(self, codes: Mapping[str, float]) -> np.ndarray:
+        out = np.full((1, self.model.schema_.n_columns), np.nan)
         for name, code in codes.items():
-            encoded[0, self.model.schema_.names.index(name)] = code
-        return np.asarray(InStandardUnits(self.model).rows(encoded), np.float64)
+            out[0, self.model.schema_.names.index(name)] = code
+        return out
 
     def codes(self, given: Mapping[str, Any]) -> dict[str, float]:
         """Values by column, encoded as the schema does."""

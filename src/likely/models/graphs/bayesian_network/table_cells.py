@@ -7,6 +7,7 @@ family, and the discrete cells of a column are parents of its others.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from likely.columns import Cells, Columns
 from likely.columns.codecs.bins import Bins
 from likely.columns.codecs.categories import Categories
+from likely.columns.codecs.histogram import Histogram
 from likely.models.graphs.graph.graph import Graph
 from likely.schema import Schema
 
@@ -71,6 +73,9 @@ def states_of(cells: Cells, schema: Schema, cell: int) -> list[Any]:
         first, last = (ends * codec.step + column.offset for ends in (first, last))
         found = [_range(a, b) for a, b in zip(first, last, strict=True)]
         return [*found, *(f"none {i}" for i in range(n - len(found)))]
+    if isinstance(codec, Histogram):
+        found = [*_ranges(codec.borders), *codec.spikes.tolist()]
+        return [*found, *(f"none {i}" for i in range(n - len(found)))]
     return list(range(n))
 
 
@@ -83,6 +88,15 @@ def code_of(states: Sequence[Any], value: Any) -> int | None:
     if all(isinstance(state, bool | np.bool_) for state in states) and word in _TRUTH:
         return list(states).index(_TRUTH[word]) if _TRUTH[word] in states else None
     return None
+
+
+def _ranges(borders: np.ndarray) -> list[str]:
+    """Intervals between borders, in as many digits as tell them apart."""
+    for digits in range(4, 18):
+        ends = [f"{end:.{digits}g}" for end in borders]
+        if len(set(ends)) == len(ends):
+            break
+    return [f"{a} to {b}" for a, b in itertools.pairwise(ends)]
 
 
 def _range(low: float, high: float) -> Any:

@@ -8,6 +8,7 @@ fit, and Σ Π_k f_k ≤ Π_k (Σ f_k^{1/w_k})^{w_k} where the weights sum to on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,55 +17,66 @@ from likely.models.graphs.inference.factor import Factor
 
 _MOST_STATES = 1 << 16  # of a mini-bucket
 _SWEEPS = 200
+_SETTLED = 1e-9  # the largest change of a probability in a sweep at which mean field ends
 _TINY = 1e-12  # probabilities of mean field below this are 0, so that impossible states have no part in it
 _FLOOR = -1e3  # stands for log 0 while the product is searched; the bound itself has log 0
 
 
 def mean_field(factors: Sequence[Factor], n_states: dict[str, int], seed: int = 0, n_starts: int = 4) -> float:
     """The best lower bound of several starts; -inf where each of them keeps an impossible state."""
-    rng = np.random.default_rng(seed)
-    return max(_mean_field(factors, n_states, rng, first=start == 0) for start in range(n_starts))
+    if not n_states:
+        return sum(float(factor.logs) for factor in factors)
+    rng, packing = np.random.default_rng(seed), _Packing.of(factors, n_states)
+    return max(_mean_field(factors, packing, rng, first=start == 0) for start in range(n_starts))
 
 
-def _mean_field(factors: Sequence[Factor], n_states: dict[str, int], rng: np.random.Generator, first: bool) -> float:
-    q = {name: np.full(n, 1 / n) if first else rng.dirichlet(np.ones(n)) for name, n in n_states.items()}
-    touching: dict[str, list[int]] = {name: [] for name in n_states}
-    for number, factor in enumerate(factors):
-        for name in factor.names:
-            touching[name].append(number)
-    floored = [np.maximum(factor.logs, _FLOOR) for factor in factors]
-    for _ in range(_SWEEPS):
-        change = 0.0
-        for name, own in q.items():
-            field = np.zeros(len(own))
-            for number in touching[name]:
-                field += _expected(floored[number], factors[number].names, q, name)
-            new = np.exp(field - field.max())
-            new /= new.sum()
-            change = max(change, float(np.abs(new - own).max()))
-            q[name] = new
-        if change < 1e-9:
-            break
+@dataclass(frozen=True, eq=False)
+class _Packing:
+    """Tables and the nodes of their axes, flat, for the compiled loop."""
+
+    n_states: dict[str, int]
+    arrays: tuple[np.ndarray, ...]
+
+    @classmethod
+    def of(cls, factors: Sequence[Factor], n_states: dict[str, int]) -> _Packing:
+        place = {name: i for i, name in enumerate(n_states)}
+        scopes = [[place[name] for name in factor.names] for factor in factors]
+        touching: list[list[int]] = [[] for _ in n_states]
+        for number, scope in enumerate(scopes):
+            for node in scope:
+                touching[node].append(number)
+        logs = [np.maximum(factor.logs, _FLOOR).ravel() for factor in factors]
+        axis_starts, axes = packed(scopes)
+        touch_starts, touched = packed(touching)
+        log_starts = np.concatenate([[0], np.cumsum([len(own) for own in logs])]).astype(np.int64)
+        starts = np.concatenate([[0], np.cumsum(list(n_states.values()))]).astype(np.int64)
+        flat = np.concatenate(logs) if logs else np.zeros(0)
+        return cls(n_states, (starts, flat, log_starts, axes, axis_starts, touched, touch_starts))
+
+    def settled(self, q: np.ndarray) -> dict[str, np.ndarray]:
+        """Probabilities of each node after the sweeps, from these."""
+        from likely.models.graphs.inference import mean_field_loop as loop
+
+        loop.settle(_SWEEPS, _SETTLED, q, *self.arrays)
+        return dict(zip(self.n_states, np.split(q, self.arrays[0][1:-1]), strict=True))
+
+
+def _mean_field(factors: Sequence[Factor], packing: _Packing, rng: np.random.Generator, first: bool) -> float:
+    sizes = packing.n_states.values()
+    q = packing.settled(np.concatenate([np.full(n, 1 / n) if first else rng.dirichlet(np.ones(n)) for n in sizes]))
     for name, own in q.items():
         kept = np.where(own < _TINY, 0.0, own)
         q[name] = kept / kept.sum()
-    energy = sum(float(_expected(factor.logs, factor.names, q, None)) for factor in factors)
+    energy = sum(float(_expected(factor.logs, factor.names, q)) for factor in factors)
     entropy = -sum(float((own[own > 0] * np.log(own[own > 0])).sum()) for own in q.values())
     return energy + entropy
 
 
-def _expected(logs: np.ndarray, names: Sequence[str], q: dict[str, np.ndarray], but: str | None) -> np.ndarray:
-    """E of a table of logs under independent nodes, all but one; a log of 0 that has no probability counts for
-    nothing.
-    """
+def _expected(logs: np.ndarray, names: Sequence[str], q: dict[str, np.ndarray]) -> np.ndarray:
+    """E of a table of logs under independent nodes; a log of 0 that has no probability counts for nothing."""
     out = logs
-    kept = 0
     for name in names:
-        if name == but:
-            kept = 1
-            continue
         own = q[name]
-        out = np.moveaxis(out, kept, 0)
         terms = np.where(own.reshape(-1, *[1] * (out.ndim - 1)) > 0, out, 0.0)
         out = np.tensordot(own, terms, axes=1)
     return out

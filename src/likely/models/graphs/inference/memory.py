@@ -15,6 +15,13 @@ _LEAST = 1 << 20  # bytes; asking the system what is free takes longer than allo
 class TooLargeError(ValueError):
     """Tables that exact inference would need and that the memory does not hold."""
 
+    def advising(self, way_out: str) -> TooLargeError:
+        """The same error with what else there is to do, which depends on what was asked."""
+        return TooLargeError(f"{self} {way_out}")
+
+
+ALLOW_BOUNDS = "Or set inference='auto', which goes on with bounds and estimates."
+
 
 def free_memory() -> float:
     """Bytes of memory that are free, or as many as there are where the system does not say."""
@@ -36,7 +43,7 @@ def check_memory(n_bytes: float, budget: float | None, clique: Sequence[str], bi
         raise TooLargeError(
             f"exact inference needs {in_bytes(n_bytes)}, of which {in_bytes(allowed)} are allowed: its largest table "
             f"has 2^{bits:.0f} states, over {len(clique)} nodes that depend on each other ({listed(clique)}). Observe "
-            "some of them, take edges away, raise `memory_budget`, or use inference='auto', which goes on with bounds."
+            "some of them, take edges away, or raise `memory_budget`."
         )
 
 

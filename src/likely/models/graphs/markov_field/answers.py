@@ -14,7 +14,7 @@ from likely.contract.conditional import ConditionalParts
 from likely.contract.drawing.mixing import DrawnRows, Mixing, Sampling
 from likely.contract.evidence import Evidence
 from likely.models.graphs.inference.engine import impossible
-from likely.models.graphs.inference.memory import TooLargeError
+from likely.models.graphs.inference.memory import ALLOW_BOUNDS, TooLargeError
 from likely.models.graphs.markov_field.alone import Alone
 from likely.models.graphs.markov_field.gibbs import sweeps, watched
 from likely.models.graphs.markov_field.partition import limits
@@ -47,9 +47,9 @@ def _sums(model: Any, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     try:
         found = engine.batch().infer(states).log_evidence + field.shift
         return found, found
-    except TooLargeError:
+    except TooLargeError as error:
         if model.inference == "exact":
-            raise
+            raise error.advising(ALLOW_BOUNDS) from None
     out = np.empty((2, len(states)))
     for r, row in enumerate(states):
         try:
@@ -68,9 +68,9 @@ def sample(model: Any, key: jax.Array, n: int) -> Any:
     try:
         out[:, discrete] = model._engine.batch().draw(rng, n)[:, 0]
         return out
-    except TooLargeError:
+    except TooLargeError as error:
         if model.inference == "exact":
-            raise
+            raise error.advising(ALLOW_BOUNDS) from None
     field = model._potentials
     x = np.stack([rng.integers(0, int(k), n) for k in field.n_states], axis=1)
     out[:, discrete] = sweeps(rng, field, x, model.n_sweeps)
@@ -88,9 +88,9 @@ def condition(model: Any, rows: np.ndarray, key: jax.Array) -> ConditionalParts:
         return ConditionalParts(alone.statistics(rows, moments), lambda k, n: _exact_draws(model, k, rows, n))
     try:
         found = model._engine.batch().infer(states, marginals=True)
-    except TooLargeError:
+    except TooLargeError as error:
         if model.inference == "exact":
-            raise
+            raise error.advising(ALLOW_BOUNDS) from None
         return _chained(model, rows, key)
     if not np.isfinite(found.log_evidence).all():
         raise impossible()

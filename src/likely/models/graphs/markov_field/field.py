@@ -229,9 +229,9 @@ class MarkovField(Model):
                 logs, trace, self.converged_ = learning.maximise(objective, own, self.max_iter, self.tol)
                 self.history_ = {"objective": trace}
                 return logs
-            except TooLargeError:
+            except TooLargeError as error:
                 if how == "likelihood":
-                    raise
+                    raise error.advising("Or learn by learning='pseudo_likelihood' or 'persistent'.") from None
         objective = learning.pseudo_objective(field, states, self.pseudo_count)
         logs, trace, self.converged_ = learning.maximise(objective, own, self.max_iter, self.tol)
         self.history_ = {"objective": trace}

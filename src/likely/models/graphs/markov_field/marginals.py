@@ -35,9 +35,9 @@ def field_marginals(model: Any, given: Mapping[str, Any] | None, method: str) ->
             out = _named(model, np.split(flat, np.cumsum(field.n_states)[:-1]))
             out.log_evidence = log_evidence + field.shift - model.log_partition().value
             return out
-        except TooLargeError:
+        except TooLargeError as error:
             if method == "exact" or model.inference == "exact":
-                raise
+                raise error.advising("Or take method='loopy' or 'gibbs', which estimate.") from None
     return _loopy(model, findings) if method == "loopy" else _gibbs(model, findings)
 
 

@@ -1,0 +1,75 @@
+"""Networks whose exact sums do not fit into memory: strict limits, estimates between them, refusals that help."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import likely
+from likely.models.graphs.inference.bounds import mean_field, mini_buckets
+from likely.models.graphs.inference.factor import Factor
+from likely.models.graphs.inference.memory import TooLargeError
+
+
+@pytest.fixture(scope="module")
+def grid():
+    """A directed grid of 4 × 4 binary columns, with and without the memory for its sums."""
+    rng, n = np.random.default_rng(0), 4
+    edges = [(f"x{i}{j}", f"x{i}{j + 1}") for i in range(n) for j in range(n - 1)]
+    edges += [(f"x{i}{j}", f"x{i + 1}{j}") for i in range(n - 1) for j in range(n)]
+    graph = likely.Graph(edges)
+    tables = {v: rng.dirichlet(np.full(2, 2.0), (2,) * len(graph.parents(v))) for v in graph.nodes}
+    make = likely.BayesianNetwork.from_tables
+    return make(graph, tables), make(graph, tables, memory_budget=100.0, random_state=0)
+
+
+def test_limits_hold_and_the_estimate_between_them_is_as_near_as_its_error(grid):
+    exact, small = grid
+    rows = exact.sample(6, random_state=1)
+    rows = rows.with_columns([pl.lit(None, pl.String).alias(name) for name in rows.columns[:-2]])
+    found, wanted = small.evidence(rows), exact.evidence(rows).values
+    assert found.kind == "estimate"
+    assert (found.lower <= wanted + 1e-9).all()
+    assert (found.upper >= wanted - 1e-9).all()
+    assert (found.upper <= 0).all()
+    assert (np.abs(found.values - wanted) < 6 * found.stderr).all()
+    alone = small.evidence(rows[2:3])
+    np.testing.assert_array_equal([alone.values[0], alone.lower[0]], [found.values[2], found.lower[2]])
+
+
+def test_mean_field_is_the_best_product_of_a_small_field(global_random_seed):
+    """Against the bound of every product on a grid of probabilities, for a pair of nodes."""
+    rng = np.random.default_rng(global_random_seed)
+    factors = [Factor.of(["a", "b"], rng.gamma(1.0, size=(2, 3))), Factor.of(["b"], rng.gamma(1.0, size=3))]
+    joint = (factors[0] * factors[1]).table()
+    found = mean_field(factors, {"a": 2, "b": 3})
+    p = np.linspace(1e-6, 1 - 1e-6, 41)
+    q = np.array([[a, b, 1 - a - b] for a in p for b in p if a + b < 1])
+    first = np.stack([p, 1 - p], axis=1)
+    energy = np.einsum("ia,ab,jb->ij", first, np.log(joint), q)
+    entropy = -(first * np.log(first)).sum(axis=1)[:, None] - (q * np.log(np.maximum(q, 1e-300))).sum(axis=1)
+    assert found >= (energy + entropy).max() - 1e-9
+    assert found <= np.log(joint.sum()) + 1e-12 <= mini_buckets(factors, {"a": 2, "b": 3}, most=3) + 1e-12
+
+
+def test_what_is_exact_or_nothing_is_refused_with_a_way_out(grid):
+    _, small = grid
+    with pytest.raises(TooLargeError, match=r"largest table.*marginals\(given\)"):
+        small.most_probable()
+    with pytest.raises(TooLargeError, match="mean evidence of drawn rows"):
+        small.entropy()
+    for ask in (
+        lambda: small.mutual_information("x00", "x33"),
+        lambda: small.impact("x00", {"x33": "1"}),
+        lambda: small.entropy(["x00", "x33"]),
+    ):
+        with pytest.raises(TooLargeError, match=r"query\(columns, given\)") as caught:
+            ask()
+        assert "inference='auto'" not in str(caught.value)
+    with pytest.raises(TooLargeError, match="inference='auto'"):
+        small.do(x00="1").set_params(inference="exact").marginals()
+    rows = small.sample(20, random_state=0)
+    holed = rows.with_columns(pl.when(pl.int_range(20) < 10).then(None).otherwise(pl.col("x11")).alias("x11"))
+    learner = likely.BayesianNetwork(small.graph_, schema=small.schema_, memory_budget=100.0)
+    with pytest.raises(TooLargeError, match=r"EM needs these sums.*fill the holes"):
+        learner.fit(holed)
+    assert learner.fit(rows).evidence(rows).kind == "exact"
