@@ -16,6 +16,7 @@ from jaxtyping import Array
 from likely.columns import Columns
 from likely.models.latent.mixture.components import Layout, MixtureParams
 from likely.models.latent.mixture.em import Prior, Sums, log_prior, maximise
+from likely.models.latent.mixture.strengths import learned_strengths
 from likely.montecarlo.compiled import share_out
 from likely.objectives.em import EMResult
 from likely.runtime import on_device
@@ -61,6 +62,14 @@ def coded_prior(data: Coded, layout: Layout, strength: float, ridge: float) -> P
     # As there: moved off the edges by a tenth of a row of ignorance.
     mean = (statistics[:, 0] + 0.1 * columns.ignorance) / (seen + 0.1)
     return Prior(on_device(mean, dtype), on_device(strength, dtype), on_device(ridge, dtype))
+
+
+def with_learned_strengths(params: MixtureParams, data: Coded, prior: Prior, layout: Layout) -> Prior:
+    """The prior with the strength in each column that the components' counts make likeliest."""
+    counts, statistics, unseen, _ = _summed(data, *(np.asarray(array) for array in _lookups(params, layout)))
+    mean = np.asarray(prior.mean, np.float64)
+    strengths = learned_strengths(statistics, counts - unseen, mean, layout.factored)
+    return Prior(prior.mean, on_device(strengths, data.x.dtype), prior.ridge)
 
 
 def run_coded(

@@ -32,8 +32,8 @@ _LEAST_BLOCK_ROWS, _MOST_BLOCK_ROWS, _BLOCK_NUMBERS = 16, 512, 1 << 23
 class Prior(eqx.Module):
     """A conjugate prior that keeps components from closing in on single rows.
 
-    Discrete columns: `strength` rows that hold the column's overall mean. Real columns: a `ridge` that raises every
-    sum of squares.
+    Discrete columns: `strength` rows that hold the column's overall mean, one number for all columns or (d,). Real
+    columns: a `ridge` that raises every sum of squares.
     """
 
     mean: Any  # (F,), or None when every column is joint
@@ -77,13 +77,19 @@ def log_prior(params: MixtureParams, prior: Prior, layout: Layout) -> Array:
     if params.eta is not None:
         factored = layout.factored
         is_real = _is_real(factored)[None, :]
-        linear = jnp.where(factored.spread(is_real), 0, params.eta * prior.mean[None, :]).sum()
-        normaliser = jnp.where(is_real, 0, factored.log_partition(params.eta)).sum()
+        strength = _by_column(prior, factored)
+        linear = jnp.where(factored.spread(is_real), 0, factored.spread(strength) * params.eta * prior.mean[None, :])
+        normaliser = jnp.where(is_real, 0, strength * factored.log_partition(params.eta))
         precisions = jnp.where(factored.is_quadratic[None, :], -2 * params.eta, 0).sum()
-        total = total + prior.strength * (linear - normaliser) - 0.5 * prior.ridge * precisions
+        total = total + linear.sum() - normaliser.sum() - 0.5 * prior.ridge * precisions
     if params.gaussian is not None:
         total = total + gaussian_block.log_prior(params.gaussian, prior.ridge)
     return total
+
+
+def _by_column(prior: Prior, columns: Columns) -> Array:
+    """(1, d) the prior's strength in each column."""
+    return jnp.broadcast_to(jnp.asarray(prior.strength), (1, columns.n_columns))
 
 
 def _is_real(columns: Columns) -> np.ndarray:
@@ -144,7 +150,8 @@ def _natural(sums: Sums, counts: Array, prior: Prior, layout: Layout) -> Array:
     real = columns.spread(_is_real(columns))[None, :]
     # Discrete columns: `strength` rows more, at the overall mean. Real ones: `ridge` more in the sum of squares, the
     # mode under a prior of density exp(-½ ridge / variance).
-    smooth = (sums.statistics + prior.strength * prior.mean[None, :]) / (seen + prior.strength)
+    strength = columns.spread(_by_column(prior, columns))
+    smooth = (sums.statistics + strength * prior.mean[None, :]) / (seen + strength)
     raised = (sums.statistics + jnp.where(columns.is_quadratic, prior.ridge, 0)[None, :]) / seen
     mean = jnp.where(real, raised, smooth)
     if layout.spherical and real.any():

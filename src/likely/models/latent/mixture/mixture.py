@@ -24,7 +24,7 @@ from likely.contract.model import FitRun, Model
 from likely.contract.settings import Count, NonNegative, Positive
 from likely.contract.trained import between
 from likely.models.latent.mixture import components
-from likely.models.latent.mixture.coded import coded, coded_prior, run_coded, suits
+from likely.models.latent.mixture.coded import coded, coded_prior, run_coded, suits, with_learned_strengths
 from likely.models.latent.mixture.components import Layout, MixtureParams
 from likely.models.latent.mixture.em import blocks_of, em_step, prior_of, seeded
 from likely.models.latent.mixture.gaussian_block import GaussianBlock
@@ -32,7 +32,8 @@ from likely.objectives.em import EMResult, run_em
 from likely.runtime import by_blocks, float_dtype, on_device
 
 _TRIAL_ITERATIONS = 15  # of each start, by which the best is chosen
-_ROWS_A_COMPONENT = 50  # Fewer leave a component's categories to chance.
+# Fewer rows leave a component's categories to chance; beyond 200 components validation rows of adult gain nothing.
+_ROWS_A_COMPONENT, _MOST_COMPONENTS = 50, 200
 # Beyond so many rows EM starts on a part of them, and goes on with parts that grow, each from what the last one ended
 # with: most iterations are then cheap, and few of them see all rows.
 _MOST_ROWS_AT_ONCE, _GROWTH = 100_000, 8
@@ -44,14 +45,16 @@ class Mixture(Model):
 
     Parameters
     ----------
-    n_components : number of components; None takes one for every 50 rows, from 2 to 100 (`n_components_` after a fit).
+    n_components : number of components; None takes one for every 50 rows, from 2 to 200, and 100 of more than 100,000
+        rows, for the sake of time (`n_components_` after a fit).
     covariance : of real columns given the component: "full", "tied" (full, one for all components), "diagonal", or
         "spherical".
     n_init : number of seeds; after a short run of each, the best goes on.
     max_iter, tol : EM stops when the mean log-likelihood rises by less than `tol` nats a row. Of more than 100,000 rows
         it sees a part first, then larger ones, and all of them last; both are of each part.
     pseudo_count : rows holding the overall column mean that each component adds to its discrete columns, so that
-        nothing unseen is impossible.
+        nothing unseen is impossible. None: 1, or where columns have four values and more on average, as many for each
+        column as make the components' counts likeliest: few where components differ, many where they are alike.
     min_variance : by how much the prior raises the variance of a real column in a component of average size, in units
         of the column's own variance.
     schema : what the columns are; None reads it off the data.
@@ -61,7 +64,8 @@ class Mixture(Model):
     ----------
     n_iter_, converged_ : iterations of the last run, and whether it met `tol`.
     history_ : "objective", the mean log-likelihood with the prior's part, before each iteration; it never falls. Where
-        EM saw parts of the rows first, it is of all rows, and "n_rows" has the sizes of the parts.
+        `pseudo_count` was learned, it begins after that. Where EM saw parts of the rows first, it is of all rows, and
+        "n_rows" has the sizes of the parts.
 
     Examples
     --------
@@ -80,7 +84,7 @@ class Mixture(Model):
     n_init: Count = 4
     max_iter: Count = 200
     tol: NonNegative = 1e-3
-    pseudo_count: NonNegative = 1.0
+    pseudo_count: NonNegative | None = None
     min_variance: Positive = 1e-4
 
     _weighted = True
@@ -114,7 +118,8 @@ class Mixture(Model):
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> MixtureParams:
         given = self.n_components
         n = len(rows) if run.weight is None else float(run.weight.sum())
-        n_components = min(len(rows), between(2, int(n) // _ROWS_A_COMPONENT, 100)) if given is None else given
+        most = _MOST_COMPONENTS if len(rows) <= _MOST_ROWS_AT_ONCE else _MOST_COMPONENTS // 2
+        n_components = min(len(rows), between(2, int(n) // _ROWS_A_COMPONENT, most)) if given is None else given
         self.n_components_ = n_components
         if len(rows) < n_components:
             raise ValueError(
@@ -138,7 +143,7 @@ class Mixture(Model):
         layout = self._layout
         settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
         n = len(rows) if weight is None else float(weight.sum())
-        strengths = self.pseudo_count, self.min_variance * n / k
+        strengths = 1.0 if self.pseudo_count is None else self.pseudo_count, self.min_variance * n / k
         if suits(layout):
             cells = coded(rows, layout, weight)
             prior = coded_prior(cells, layout, *strengths)
@@ -154,9 +159,14 @@ class Mixture(Model):
             runs = [go(start, min(_TRIAL_ITERATIONS, self.max_iter)) for start in starts]
             best = max(runs, key=lambda run: _trace(run)[-1])
             params, trace = best.params, _trace(best)
-        result = go(params, self.max_iter - len(trace))
+        n_before, least = len(trace), 0
+        if suits(layout) and self.pseudo_count is None:
+            # The objective with another prior is another one: what is kept is of the last, whose M-step is done once
+            # at least.
+            prior, trace, least = with_learned_strengths(params, cells, prior, layout), [], 1
+        result = go(params, max(least, self.max_iter - n_before))
         self.history_ = {"objective": [*trace, *_trace(result)]}
-        self.n_iter_, self.converged_ = len(self.history_["objective"]), bool(result.converged)
+        self.n_iter_, self.converged_ = n_before + int(result.n_iter), bool(result.converged)
         return result.params
 
     def _evidence(self, rows, key):
