@@ -362,6 +362,19 @@ def test_sample_formats(model, tmp_path):
     assert set(rows[0]) == {"colour", "size", "number"}
 
 
+def test_times_are_written_without_fractions_that_no_cell_has():
+    from datetime import datetime
+
+    from likely.cli.output import table_bytes
+
+    noon = datetime(2022, 11, 4, 13, 1)
+    table = pl.DataFrame({"a": [noon, None], "b": [noon.replace(microsecond=500), noon], "c": [noon.date(), None]})
+    table = table.with_columns(d=pl.col("a").dt.replace_time_zone("UTC"))
+    lines = table_bytes(table, ".csv").decode().splitlines()
+    assert lines[1] == "2022-11-04T13:01:00,2022-11-04T13:01:00.000500,2022-11-04,2022-11-04T13:01:00+00:00"
+    assert lines[2] == ",2022-11-04T13:01:00.000000,,"
+
+
 def test_sample_pictures(picture_model, tmp_path):
     succeed("sample", picture_model, "-n", 9, "--out", tmp_path / "s.png")
     assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")

@@ -33,6 +33,18 @@ def test_table_and_json(files):
     assert [column["column"] for column in found["marginals"]] == ["age", "drink"]
 
 
+def test_drawn_rows_without_what_models_leave_out(files, tmp_path):
+    """An identifier is in no drawn row, and codes are read as those of the real rows, be there zeros or not."""
+    real = pl.read_csv(files["real"], separator=";").with_row_index("id", 1)
+    real = real.with_columns(zip=pl.Series(["01067", "04109"] * 50), key=pl.Series([f"K-{i * i}" for i in range(100)]))
+    real.write_csv(tmp_path / "real.csv")
+    drawn = real.select("age", "drink", zip=pl.lit("10115"))
+    drawn.write_csv(tmp_path / "drawn.csv")
+    result = succeed("fidelity", tmp_path / "real.csv", tmp_path / "drawn.csv")
+    assert "not compared, since models leave them out: id, key" in " ".join(result.stdout.split())
+    assert "zip: unseen" in result.stdout
+
+
 def test_what_is_refused(files, tmp_path):
     refused("fidelity", files["real"], tmp_path / "none.csv", words="there is no file or folder")
     refused("fidelity", files["real"], files["drawn"], "--target", "drinks", words="Did you mean 'drink'?")

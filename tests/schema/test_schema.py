@@ -287,6 +287,17 @@ def test_blocks_cover_all_rows_once(monkeypatch):
     assert Schema.infer(np.vstack([np.zeros((9, 3)), np.full((1, 3), 0.5)])).kinds == ("real",) * 3
 
 
+def test_drawn_reals_have_the_decimals_that_were_seen_and_given_ones_their_own():
+    pressure = np.random.default_rng(0).normal(1013, 6, 40).round(3)
+    table = pl.DataFrame({"hpa": pressure})
+    schema = Schema.infer(table)
+    assert (schema.kinds, schema.columns[0].decimals) == (("real",), 3)
+    assert Schema.from_json(schema.to_json()).columns[0].decimals == 3
+    cells = np.array([[1008.6795032618098], [np.nan]])
+    assert schema.decode(cells)["hpa"][0] == 1008.68
+    assert schema.decode(cells, table[:2])["hpa"][0] == cells[0, 0]
+
+
 def test_frames_with_numbers_as_names_and_bytes_as_cells():
     frame = pd.DataFrame(np.array([[0.5, 1.5], [2.5, np.nan]]))
     schema = Schema.infer(frame)

@@ -41,9 +41,13 @@ def fidelity(
       likely fidelity train.csv drawn.csv --json
     """
     from likely.information.fidelity.fidelity import fidelity as measure
+    from likely.schema import Schema
 
-    sets = [None if path is None else read_file(path, reading) for path in (real, drawn, holdout)]
-    found = measure(*sets, target=target, random_state=seed)
+    rows = read_file(real, reading)
+    # The others are read as the real rows are: a zip code of theirs may have no zero before it.
+    schema = Schema.infer(rows)
+    others = [None if path is None else read_file(path, reading, schema) for path in (drawn, holdout)]
+    found = measure(rows, *others, target=target, random_state=seed)
     if json:
         print_json(found.to_dict())
     else:

@@ -43,6 +43,7 @@ class Column:
         heavy-tailed or bounded.
     unseen : what a category that `fit` did not see is: an "error", or worth the probability that is kept in "reserve".
     resolution : of times: "day", "hour", "minute", "second", "millisecond" or "microsecond".
+    decimals : digits after the point that all values of a data frame's real column have at most, and drawn ones too.
     dtype : the type in the data frame, which values get back.
     why : the reason for this reading, for people.
     """
@@ -58,6 +59,7 @@ class Column:
     is_warped: bool = False
     unseen: Literal["error", "reserve"] = "error"
     resolution: str | None = None
+    decimals: int | None = field(default=None, compare=False)
     dtype: str | None = None
     why: str = field(default="", compare=False)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from likely.schema.column import RESOLUTIONS, Column, Kind, LeftOut, SchemaError
-from likely.schema.numbers import FEW, grid_step, plain, read_numbers, shifted_grid
+from likely.schema.numbers import FEW, decimals_of, grid_step, plain, read_numbers, shifted_grid
 from likely.schema.values import is_missing, microseconds, series_cells
 
 _MANY = 0.9  # share of different values from which on a column may tell rows apart rather than describe them
@@ -68,6 +69,9 @@ def infer_numbers(name: str, cells: np.ndarray, dtype: str | None = None, *, kee
     if step > 1 and not _holds(column, cells):  # Cells beyond the sample contradict it: all are looked at.
         read = read_numbers(np.asarray(cells))
         column = Column(name, read.kind, dtype=dtype, why=read.why, **read.about)  # type: ignore[arg-type]
+    if column.kind == "real" and dtype is not None:
+        observed = cells[~np.isnan(cells)]
+        return replace(column, decimals=decimals_of(observed) if len(observed) >= FEW else None)
     return column
 
 

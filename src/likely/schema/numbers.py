@@ -82,22 +82,10 @@ def grid_step(values: np.ndarray, n_cells: int) -> float | None:
     >>> grid_step(np.array([0.05, 0.1, 0.25, 1.0, 2.0]), 100), grid_step(np.array([0.5, 2**0.5, 3.0]), 3)
     (0.01, None)
     """
-    if not np.isfinite(values).all():
+    decimals = decimals_of(values)
+    if decimals is None:
         return None
-    # A decimal fraction is off by half a unit in its last place; numbers that came as float32 have fewer places.
-    with np.errstate(over="ignore"):
-        precision = 2e-7 if (values.astype(np.float32) == values).all() else 1e-15
-    for decimals in range(_MAX_DECIMALS + 1):
-        scaled = values * 10.0**decimals
-        nearest = np.rint(scaled)
-        off = np.abs(scaled - nearest)
-        if np.abs(scaled).max() > 2**52 or (off.any() and precision * np.abs(scaled).max() > 0.01):
-            return None
-        if (off <= 1e-9 + precision * np.abs(scaled)).all():
-            break
-    else:
-        return None
-    common = int(np.gcd.reduce(nearest.astype(np.int64)))
+    common = int(np.gcd.reduce(np.rint(values * 10.0**decimals).astype(np.int64)))
     # Few values may have a common divisor by chance; a step coarser than their decimals needs ten.
     factor = max((nice for nice in _NICE if common % nice == 0), default=1) if len(values) >= 10 else 1
     step = factor / 10**decimals
@@ -105,6 +93,23 @@ def grid_step(values: np.ndarray, n_cells: int) -> float | None:
     ties = 1 - len(values) / n_cells
     rounded = decimals <= _PLAIN_DECIMALS or ties >= _MIN_TIES or n_points <= _POINTS_A_CELL * n_cells
     return step if rounded else None
+
+
+def decimals_of(values: np.ndarray) -> int | None:
+    """The digits after the point that values have at most; None if some have more than six."""
+    if not np.isfinite(values).all():
+        return None
+    # A decimal fraction is off by half a unit in its last place; numbers that came as float32 have fewer places.
+    with np.errstate(over="ignore"):
+        precision = 2e-7 if (values.astype(np.float32) == values).all() else 1e-15
+    for decimals in range(_MAX_DECIMALS + 1):
+        scaled = values * 10.0**decimals
+        off = np.abs(scaled - np.rint(scaled))
+        if np.abs(scaled).max() > 2**52 or (off.any() and precision * np.abs(scaled).max() > 0.01):
+            return None
+        if (off <= 1e-9 + precision * np.abs(scaled)).all():
+            return decimals
+    return None
 
 
 def shifted_grid(values: np.ndarray) -> tuple[float, float] | None:

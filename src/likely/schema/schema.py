@@ -247,7 +247,8 @@ class Schema:
         """
         rows = np.asarray(rows, dtype=np.float64)
         if self.frame is not None:
-            cells = [decode_values(column, rows[:, i]) for i, column in enumerate(self.columns)]
+            is_new = like is None
+            cells = [decode_values(column, rows[:, i], is_new=is_new) for i, column in enumerate(self.columns)]
             made = make_frame(self.columns, cells, self.frame)
             return self._with_constants(made) if like is None else like_given(made, like, self.names)
         changed = [i for i, c in enumerate(self.columns) if c.categories is not None or c.kind == "grid"]

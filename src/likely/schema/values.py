@@ -126,8 +126,11 @@ def _are_numbers(categories: tuple) -> bool:
     return all(isinstance(category, bool | int | float) for category in categories)
 
 
-def decode_values(column: Column, cells: np.ndarray) -> np.ndarray:
-    """What the encoded cells stand for: objects for categories, microseconds since 1970 for times."""
+def decode_values(column: Column, cells: np.ndarray, *, is_new: bool = False) -> np.ndarray:
+    """What the encoded cells stand for: objects for categories, microseconds since 1970 for times.
+
+    Real numbers of new rows have no more decimals than the column has; of others some may be a user's own.
+    """
     if column.kind == "datetime":
         return np.rint(cells) * RESOLUTIONS[str(column.resolution)]  # a mean of times lies between two
     if column.kind == "grid":
@@ -137,7 +140,7 @@ def decode_values(column: Column, cells: np.ndarray) -> np.ndarray:
             return np.rint(cells / step) * step + column.offset
         return np.round(np.rint(cells / step) * step, max(0, math.ceil(-math.log10(step)) + 2))
     if column.categories is None:
-        return cells
+        return cells if column.decimals is None or not is_new else np.round(cells, column.decimals)
     table = np.array([*column.categories, None], dtype=object)
     unobserved = np.isnan(cells)
     return table[np.rint(np.where(unobserved, len(table) - 1, cells)).astype(np.intp)]

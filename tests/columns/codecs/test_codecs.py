@@ -256,3 +256,19 @@ def test_times_of_each_combination_of_cells_sum_to_one(span, unit, resolution):
     np.testing.assert_array_equal(calendar.encode(drawn[inside]), calendar.encode(x[inside]))
     np.testing.assert_array_equal(drawn, np.floor(drawn))
     assert np.isnan(calendar.encode(np.array([np.nan]))).all()
+
+
+def test_times_on_quarters_of_an_hour_are_drawn_there_and_others_are_improbable():
+    rng = np.random.default_rng(0)
+    x = np.floor(rng.random(300) * 20 * 96) * 15 + 18_000 * 1440
+    calendar = again(Calendar.fit(x, 1440))
+    assert calendar.step == 15
+    every = np.arange(x.min() // 1440 * 1440, x.max() // 1440 * 1440 + 1440)
+    inside = [
+        total for cell, total in masses_by_cell(calendar, every).items() if 0 < cell[0] < calendar.trend.n_bins - 1
+    ]
+    np.testing.assert_allclose(inside, 1, rtol=1e-9)
+    on, off = np.exp(calendar.log_weight(np.array([18_010 * 1440 + 15.0, 18_010 * 1440 + 16.0])))
+    assert 0 < off < 0.01 * on
+    assert (calendar.decode(calendar.encode(x), rng) % 15 == 0).all()
+    assert Calendar.fit(np.append(x, x[0] + 1), 1440).step == 1

@@ -100,7 +100,9 @@ def check_finite(table: Table, path: Path) -> None:
         row = int((cells.abs() > _LARGEST).fill_null(False).arg_max() or 0)
         value = cells[row]
         why = "is not finite" if np.isinf(value) else f"is beyond {_LARGEST:.2g}, where the models' arithmetic ends"
+        remedies = ["correct it", f"read it as unobserved with --missing={value:g}"]
+        remedies += [] if np.isinf(value) else ["divide the column by a power of ten"]
         raise DataError(
-            f"{path}, {table.place(row)}: column {cells.name!r} holds {value:g}, which {why}: correct it, read it as "
-            f"unobserved with --missing={value:g}, or divide the column by a power of ten."
+            f"{path}, {table.place(row)}: column {cells.name!r} holds {value:g}, which {why}: "
+            f"{', '.join(remedies[:-1])}, or {remedies[-1]}."
         )

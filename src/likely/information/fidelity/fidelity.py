@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from likely.information.fidelity.result import Fidelity
 from likely.information.fidelity.telling_apart import tell_apart
 from likely.information.fidelity.usefulness import usefulness
 from likely.information.mixed_rows import MixedRows, read_together
+from likely.schema import Schema, as_frame
 from likely.schema.spelling import did_you_mean, listed
 
 MOST_ROWS = 20_000  # of each set that are compared
@@ -30,7 +32,8 @@ def fidelity(
     ----------
     real : the rows that a model was fitted to, a data frame (pandas, polars, Arrow) or an array; words, dates and
         unobserved cells as they are.
-    drawn : rows of the model, with the same columns.
+    drawn : rows of the model, with the same columns; identifiers, free text and empty columns, which models leave out,
+        may be absent, and are not compared then (`not_compared`).
     holdout : real rows that the model has not seen. With them copies of training rows are told from rows that are
         merely probable, and predictors are judged on rows that are new to both.
     target : a column, by name or position. Trees learn to predict it from drawn and from real rows, and both are judged
@@ -63,7 +66,8 @@ def fidelity(
     sets = {"the real rows": real, "the drawn rows": drawn}
     if holdout is not None:
         sets["the held-out rows"] = holdout
-    every = read_together(sets)
+    absent = _left_out(real, drawn)
+    every = read_together({name: _without(rows, absent) for name, rows in sets.items()})
     for name, size in zip(sets, every.sizes, strict=True):
         if size < LEAST_ROWS:
             raise ValueError(f"{name} are {size}, too few to compare: give at least {LEAST_ROWS}.")
@@ -73,7 +77,21 @@ def fidelity(
     # One thread: trees and products are small, and on a busy machine threads that wait for each other take ten times as
     # long.
     with threadpool_limits(1):
-        return _measured(every, some, place, rng, random_state)
+        return replace(_measured(every, some, place, rng, random_state), not_compared=absent)
+
+
+def _left_out(real: Any, drawn: Any) -> tuple[str, ...]:
+    """Columns that drawn rows lack because no model learns from them."""
+    frame, other = as_frame(real), as_frame(drawn)
+    if frame is None or other is None or set(frame.columns) <= set(other.columns):
+        return ()
+    left_out = {column.name for column in Schema.infer(real).left_out}
+    return tuple(name for name in frame.columns if name in left_out and name not in other.columns)
+
+
+def _without(rows: Any, names: tuple[str, ...]) -> Any:
+    frame = as_frame(rows)
+    return rows if frame is None or not names else frame.drop(names, strict=False).to_native()
 
 
 def _measured(every: MixedRows, some: MixedRows, target: int | None, rng: np.random.Generator, seed: int) -> Fidelity:

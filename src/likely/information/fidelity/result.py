@@ -61,6 +61,7 @@ class Fidelity:
     broken_rows: float
     copying: Copying
     usefulness: Usefulness | None = None
+    not_compared: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         judge, named = self.classifier, [name for name, _ in self.classifier.columns[:3]]
@@ -79,6 +80,8 @@ class Fidelity:
                 f"{use.measure} of {use.target} {use.drawn:.3f} ± {use.drawn_stderr:.3f} learned from drawn rows, "
                 f"{use.real:.3f} ± {use.real_stderr:.3f} from real ones"
             )
+        if self.not_compared:
+            parts.append(f"not compared, since models leave them out: {', '.join(self.not_compared)}")
         return "; ".join(parts)
 
     def _copying_in_words(self) -> str:

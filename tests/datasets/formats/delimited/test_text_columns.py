@@ -73,6 +73,8 @@ def test_markers_are_unobserved_beside_values_only():
         assert column(cells).frame["a"].to_list() == cells
     assert column(["-", "-"]).frame["a"].to_list() == ["-", "-"]
     assert column(["red", "#DIV/0!", "n/a"]).frame["a"].to_list() == ["red", None, None]
+    assert column(["none", "mild", "severe"]).frame["a"].to_list() == ["none", "mild", "severe"]
+    assert column(["1.5", "None", "2"]).frame["a"].to_list() == [1.5, None, 2]
 
 
 @pytest.mark.parametrize("missing", ["refused,-999", ["refused", -999], ["refused", "-999"]])

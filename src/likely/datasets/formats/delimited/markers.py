@@ -4,14 +4,14 @@ from __future__ import annotations
 
 # Unobserved in any column: what programs write for nothing, and the errors of spreadsheets.
 HOLES = (
-    "", "?", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "NAN", "NaT", "null", "NULL", "Null", "None",
-    "none", "#VALUE!", "#DIV/0!", "#REF!", "#NUM!", "#NAME?", "#NULL!",
+    "", "?", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "NAN", "NaT", "null", "NULL", "Null",
+    "#VALUE!", "#DIV/0!", "#REF!", "#NUM!", "#NAME?", "#NULL!",
 )  # fmt: skip
 
 # Unobserved in a column that otherwise holds numbers or dates. Beside words they may well be categories, as `unknown`
-# is among the jobs of a census.
+# is among the jobs of a census, and `none` on a scale of pain.
 SIGNS = ("-", "--", "---", ".", "..", "...", "*", "**", "–", "—", "_", "/")
-MARKERS = (*SIGNS, "na", "missing", "unknown", "not available", "not applicable", "no data", "nil", "nd", "tbd")
+MARKERS = (*SIGNS, "na", "none", "missing", "unknown", "not available", "not applicable", "no data", "nil", "nd", "tbd")
 
 # Pairs of words for yes and no, in small letters. A column is Boolean where all of its words are of one pair.
 TRUTH = (("true", "false"), ("yes", "no"), ("y", "n"), ("on", "off"))
