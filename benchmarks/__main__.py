@@ -61,6 +61,7 @@ NAMES = (
     "graphs",
     "graph_learning",
     "convolution",
+    "linear",
 )
 
 

@@ -15,6 +15,7 @@ from tests.contracts.test_scikit_learn import expected_failures
 
 SMALL = {
     "JointPredictor": {"model": likely.Mixture(3, n_init=1, max_iter=20)},
+    "LinearPredictor": {"n_draws": 16},
     "RBMClassifier": {"machine": likely.RBM(5, n_epochs=40, n_chains=20)},
     "PretrainedClassifier": {"layers": (5,), "n_epochs": 30, "n_pretraining_epochs": 3, "learning_rate": 0.1},
 }
@@ -191,6 +192,7 @@ def test_clone_and_cross_validation(name):
 QUICK = [
     small("JointPredictor", model=likely.Independent()),
     likely.JointPredictor(likely.Mixture(2, n_init=1, max_iter=20), random_state=0),
+    small("LinearPredictor"),
 ]
 
 

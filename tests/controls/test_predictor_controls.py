@@ -5,13 +5,33 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from likely.models.prediction.linear.gaussian import bayes
 from tests.models.prediction import joint_checks
 from tests.models.prediction.joint_checks import bits, check_bayes, check_gaussian, holes, reals
+from tests.models.prediction.linear_checks import check_marginal
 
 
 @pytest.fixture(scope="module")
 def fitted():
     return joint_checks.fitted(0)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda found, moments: found.log_marginal + 0.5 * np.log(moments.n),  # the intercept not integrated out
+        lambda found, moments: found.log_marginal - found.shape * 0.01,  # a rate of σ² that is 1% off
+        lambda found, moments: found.log_marginal - 0.5 * np.log(found.precision[0]),  # a prior without its constant
+    ],
+)
+def test_a_wrong_marginal_likelihood_is_caught(wrong):
+    def planted(moments, precision):
+        found = bayes(moments, precision)
+        return replace(found, log_marginal=wrong(found, moments))
+
+    check_marginal(bayes, 0)
+    with pytest.raises(AssertionError):
+        check_marginal(planted, 0)
 
 
 def test_the_joint_density_in_place_of_the_conditional_is_caught(fitted):

@@ -10,20 +10,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-import jax.numpy as jnp
 import numpy as np
 from sklearn.utils import column_or_1d
 
 from likely.columns import Cells, Columns, Scaling
 from likely.contract.labels import UNKNOWN, as_column, check_length, known_codes, read_labels
-from likely.runtime import float_dtype
 from likely.schema import Column, Schema, as_array, as_frame
 from likely.schema.spelling import did_you_mean, listed
 
 # Whole numbers are classes if there are at most so many different ones: digits and ratings are, ages are not.
 MAX_CLASSES_OF_NUMBERS = 20
+_FEW_ROWS = 10  # among which each may well have a class of its own
 
-TargetKind = Literal["auto", "class", "number"]
+TargetKind = Literal["auto", "class", "number", "count"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +73,14 @@ class Target:
         y = as_column(y)
         if kind == "class" or (kind == "auto" and y is not None and are_classes(column_or_1d(y, warn=True))):
             classes, codes = read_labels(y, n_rows, whose=whose, minus_is_unknown=minus_is_unknown)
+            _check_classes(classes, codes)
             target = cls.of_classes(classes, name)
             return target, np.where(codes == UNKNOWN, np.nan, codes)[:, None]
         numbers = _numbers(y, n_rows, whose)
+        _check_spread(numbers, whose)
+        if kind == "count":
+            _check_counts(numbers)
+            return cls(Schema((Column(name, "count"),)), Scaling(np.zeros(1), np.ones(1))), numbers
         schema = Schema((Column(name, "real"),))
         return cls(schema, Scaling.fit(numbers, np.arange(1), "column")), numbers
 
@@ -124,7 +128,7 @@ class Target:
         """The same as codes and numbers (n_rows, n_targets)."""
         if self.classes is not None:  # in the precision of the probabilities, so that ties are true ones
             return np.argmax(mean, axis=1)[:, None].astype(np.float64)
-        mean = jnp.asarray(mean, float_dtype())
+        mean = np.asarray(mean)  # outside of JAX, which would round float64
         expected, likeliest = self.columns.expected_rows(mean), self.columns.typical_rows(mean)
         is_class = np.array([kind in ("binary", "categorical") for kind in self.schema.kinds])
         return self.scaling.invert(np.where(is_class, likeliest, expected))
@@ -221,14 +225,47 @@ def _numbers(y: Any, n_rows: int, whose: str) -> np.ndarray:
     """(n_rows, 1) a single y as numbers, NaN where it is missing."""
     if y is None:
         raise ValueError(f"{whose} requires y to be passed, but the target y is None: give a value for each row.")
-    cells = column_or_1d(y, warn=True).tolist()
-    check_length(len(cells), n_rows)
-    try:
-        numbers = np.array([np.nan if cell is None else cell for cell in cells], dtype=np.float64)
-    except (TypeError, ValueError):
-        odd = next(cell for cell in cells if not isinstance(cell, int | float | None))
-        raise ValueError(f"the values of {whose} must be numbers, as they were in fit, got {odd!r}.") from None
+    column = column_or_1d(y, warn=True)
+    check_length(len(column), n_rows)
+    if column.dtype.kind in "iuf":
+        numbers = column.astype(np.float64)
+    else:
+        cells = column.tolist()
+        try:
+            numbers = np.array([np.nan if cell is None else cell for cell in cells], dtype=np.float64)
+        except (TypeError, ValueError):
+            odd = next(cell for cell in cells if not isinstance(cell, int | float | None))
+            raise ValueError(f"the values of {whose} must be numbers, as they were in fit, got {odd!r}.") from None
     if np.isinf(numbers).any():
         row = int(np.argmax(np.isinf(numbers)))
         raise ValueError(f"Input y contains infinity, in row {row}: a number must be finite.")
     return numbers[:, None]
+
+
+def _check_spread(numbers: np.ndarray, whose: str) -> None:
+    """Refuse a y that is one and the same number."""
+    known = numbers[~np.isnan(numbers)]
+    if len(known) and (known == known[0]).all():
+        which = f"{known[0]:g} in all {len(known)} rows" if len(known) > 1 else f"known in 1 sample only ({known[0]:g})"
+        raise ValueError(
+            f"{whose} needs a y with a spread, but y is {which}: there is nothing to predict. Give rows with other "
+            "values, or another column."
+        )
+
+
+def _check_counts(numbers: np.ndarray) -> None:
+    """Refuse numbers that count nothing."""
+    known = numbers[~np.isnan(numbers)]
+    odd = known[(known < 0) | (known != np.round(known))]
+    if len(odd):
+        raise ValueError(f"target_kind='count' needs whole numbers from 0, got {odd[0]:g}: use target_kind='number'.")
+
+
+def _check_classes(classes: np.ndarray, codes: np.ndarray) -> None:
+    """Refuse names of rows that are taken for classes."""
+    n_known = int((codes != UNKNOWN).sum())
+    if len(classes) >= n_known > _FEW_ROWS:
+        raise ValueError(
+            f"y has a class of its own for each of its {n_known} rows, so that none can be learned: give more rows "
+            "than classes; for numbers set target_kind='number', and a name of each row is no target."
+        )

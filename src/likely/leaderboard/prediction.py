@@ -46,8 +46,9 @@ def prediction_score(fitted: Any, rows: Any, target: np.ndarray) -> tuple[str, f
 
 
 def predictors(dataset: Dataset) -> dict[str, Any]:
-    """A line-up for the target of a data set: y by itself, models of rows and target together, and classifiers."""
+    """A line-up for the target of a data set: y by itself, models of both together, linear and other predictors."""
     found = {"y alone": joint("Independent", dataset), "joint Mixture": joint("Mixture", dataset)}
+    found |= {"LinearPredictor": _suited("LinearPredictor", dataset)}
     if are_classes(plain_known(dataset)):
         found |= {name: _suited(name, dataset) for name in ("RBMClassifier", "PretrainedClassifier")}
     elif _all_numbers(dataset):

@@ -242,6 +242,15 @@ ENTRIES: tuple[Entry, ...] = (
         is_weighted=True,
     ),
     Entry(
+        "LinearPredictor",
+        "likely.models.prediction.linear.linear_predictor",
+        "prediction",
+        "linear, logistic, softmax or Poisson regression, with the whole posterior",
+        hooks=(),
+        learns_from="labels",
+        is_weighted=True,
+    ),
+    Entry(
         "RBMClassifier",
         "likely.models.energy.harmonium.rbm_classifier",
         "energy",

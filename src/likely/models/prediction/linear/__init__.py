@@ -1,0 +1,1 @@
+"""Linear predictors: Gaussian, logistic, softmax and Poisson."""
