@@ -42,6 +42,7 @@ NAMES = (
     "flow",
     "drawn",
     "chain_network",
+    "chain_binarized_mnist",
     "scaling",
     "ising",
     "ais_torch",

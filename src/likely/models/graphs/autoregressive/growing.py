@@ -26,6 +26,7 @@ from likely.models.graphs.autoregressive.splits import (
 from likely.montecarlo.compiled import GOLDEN, U64, scrambled
 
 LEAF = -1
+ROWS_TOGETHER = 512  # that go through a tree together: their codes and sums stay in the first cache
 MIN_VARIANCE = 1e-6  # of a leaf's normal law, in standard units
 
 
@@ -184,13 +185,26 @@ def goes_left(bits, k):
 
 @njit(nogil=True, cache=True)
 def leaves_of(codes, rows, feature, child, bits):
-    """(n,) the leaf that each row runs into."""
+    """(n,) the leaf that each row runs into.
+
+    Some rows go down level by level together: one after the other, the processor would guess wrong at every node.
+    """
     out = np.zeros(len(rows), np.int32)
-    for i in range(len(rows)):
-        node = 0
-        while feature[node] >= 0:
-            node = child[node] if goes_left(bits[node], codes[feature[node], rows[i]]) else child[node] + 1
-        out[i] = node
+    active = np.zeros(ROWS_TOGETHER, np.int64)
+    for first in range(0, len(rows), ROWS_TOGETHER):
+        n = min(ROWS_TOGETHER, len(rows) - first)
+        active[:n] = np.arange(first, first + n)
+        while n > 0:
+            left = 0
+            for q in range(n):
+                i = active[q]
+                node = out[i]
+                f = feature[node]
+                if f >= 0:
+                    out[i] = child[node] + 1 - goes_left(bits[node], codes[f, rows[i]])
+                    active[left] = i
+                    left += 1
+            n = left
     return out
 
 
@@ -244,23 +258,33 @@ def normal_density(x, mean, deviation):
 
 
 @njit(nogil=True, cache=True)
-def held_out_fit(codes, rows, classes, values, feature, child, bits, totals, normals, strength):
-    """(n_nodes,) log likelihood of the held-out rows below each node, were the node a leaf."""
-    out, n_classes = np.zeros(len(feature)), totals.shape[1]
-    n_rows = totals.sum(axis=1)
-    for i in range(len(rows)):
-        node, p = 0, 1.0 / max(n_classes, 1)
-        while True:
-            weight = 1.0 if node == 0 else strength
-            if n_classes > 0:
-                p = (totals[node, classes[rows[i]]] + weight * p) / (n_rows[node] + weight)
-            else:
-                own = normal_density(values[rows[i]], normals[node, 0], normals[node, 1])
-                p = own if node == 0 else (normals[node, 2] * own + weight * p) / (normals[node, 2] + weight)
+def class_fit(held, laws):
+    """(n_nodes,) log likelihood of the held-out rows below each node, were the node a leaf.
+
+    held : (n_nodes, n_classes) how many of these rows there are. laws : as `class_laws` has them.
+    """
+    out = np.zeros(len(held))
+    for node in range(len(held)):
+        for c in range(held.shape[1]):
+            if held[node, c] > 0:
+                out[node] += held[node, c] * np.log(laws[node, c])
+    return out
+
+
+@njit(nogil=True, cache=True)
+def value_fit(leaf, values, parent, normals, strength):
+    """The same for a real target; `leaf` and `values` are those of the held-out rows."""
+    out, path = np.zeros(len(parent)), np.zeros(len(parent), np.int32)
+    for i in range(len(leaf)):
+        n, node = 0, leaf[i]
+        while node >= 0:
+            path[n] = node
+            n, node = n + 1, parent[node]
+        p = 0.0
+        for node in path[:n][::-1]:
+            own, n_rows = normal_density(values[i], normals[node, 0], normals[node, 1]), normals[node, 2]
+            p = own if node == 0 else (n_rows * own + strength * p) / (n_rows + strength)
             out[node] += np.log(max(p, 1e-300))
-            if feature[node] < 0:
-                break
-            node = child[node] if goes_left(bits[node], codes[feature[node], rows[i]]) else child[node] + 1
     return out
 
 

@@ -10,9 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from likely.models.graphs.autoregressive.growing import normal_density
-
-ROWS_TOGETHER = 512  # that go through one tree after another: their codes and sums stay in the first cache
+from likely.models.graphs.autoregressive.growing import ROWS_TOGETHER, normal_density
 
 
 @njit(nogil=True, cache=True)
@@ -53,6 +51,28 @@ def descend(nodes, node, codes, i):
 
 
 @njit(nogil=True, cache=True)
+def descend_together(nodes, root, codes, first, active, n, node_of, out):
+    """The same for the rows first + active[:n], level by level, into out[active]; `active` and `node_of` are used up.
+
+    One after the other, the processor would guess wrong at every node which way a row goes on.
+    """
+    node_of[:n] = root
+    while n > 0:
+        left = 0
+        for q in range(n):
+            i, node = active[q], node_of[q]
+            f = nodes[node, 0]
+            if f < 0:
+                out[i] = nodes[node, 2]
+            else:
+                k = codes[first + i, f]
+                active[left] = i
+                node_of[left] = nodes[node, 1] + 1 - ((nodes[node, 3 + (k >> 5)] >> (k & 31)) & 1)
+                left += 1
+        n = left
+
+
+@njit(nogil=True, cache=True)
 def law_at(x, j, value, n_classes, stays, tables, normals, above):
     """The probability or density of a cell x of column j at a leaf with the given `value`."""
     if n_classes[j] > 0:
@@ -73,25 +93,30 @@ def law_at(x, j, value, n_classes, stays, tables, normals, above):
 def log_terms(rows, codes, order, roots, nodes, n_classes, stays, tables, normals, above, out):
     """Add to out (n,) log p(x_j | the cells before) for every observed cell of rows, along one chain."""
     n, n_trees = len(rows), roots.shape[1]
-    p = np.zeros(ROWS_TOGETHER)
+    p, at = np.zeros(ROWS_TOGETHER), np.zeros(ROWS_TOGETHER, np.int32)
+    seen, active = np.zeros(ROWS_TOGETHER, np.int32), np.zeros(ROWS_TOGETHER, np.int32)
+    node_of = np.zeros(ROWS_TOGETHER, np.int32)
     for first in range(0, n, ROWS_TOGETHER):
         last = min(n, first + ROWS_TOGETHER)
         for j in order:
+            n_seen = 0
+            for i in range(last - first):
+                if not np.isnan(rows[first + i, j]):
+                    seen[n_seen] = i
+                    n_seen += 1
             p[:] = 0.0
             plain = n_classes[j] > 0 and stays[j] == 0  # classes, and nothing beyond them
             for t in range(n_trees):
-                root = roots[j, t]
-                for i in range(first, last):
-                    x = rows[i, j]
-                    if not np.isnan(x):
-                        at = descend(nodes, root, codes, i)
-                        if plain:
-                            p[i - first] += tables[at + int(x)]
-                        else:
-                            p[i - first] += law_at(x, j, at, n_classes, stays, tables, normals, above)
-            for i in range(first, last):
-                if not np.isnan(rows[i, j]):
-                    out[i] += np.log(max(p[i - first] / n_trees, 1e-300))
+                active[:n_seen] = seen[:n_seen]
+                descend_together(nodes, roots[j, t], codes, first, active, n_seen, node_of, at)
+                for i in seen[:n_seen]:
+                    x = rows[first + i, j]
+                    if plain:
+                        p[i] += tables[at[i] + int(x)]
+                    else:
+                        p[i] += law_at(x, j, at[i], n_classes, stays, tables, normals, above)
+            for i in seen[:n_seen]:
+                out[first + i] += np.log(max(p[i] / n_trees, 1e-300))
 
 
 @njit(nogil=True, cache=True)

@@ -155,28 +155,31 @@ def _fit_tree(table: _Table, j: int, inputs: np.ndarray, growth: Growth, n_bytes
         limits, growth.min_gain, n_tried, rng.integers(1 << 62), table.logs,
     )  # fmt: skip
 
-    def laws(rows: np.ndarray, feature: np.ndarray, child: np.ndarray, bits: np.ndarray) -> tuple[np.ndarray, ...]:
+    def counted(rows: np.ndarray, feature: np.ndarray, child: np.ndarray, bits: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Of rows, their leaves, the nodes' parents, and what the laws of a discrete or a real target are made of."""
         leaf, parent = growing.leaves_of(table.codes, rows, feature, child, bits), growing.parents_of(feature, child)
         if n_classes:
-            totals, normals = growing.class_totals(leaf, classes[rows], parent, n_classes), np.zeros((1, 3))
-        else:
-            totals, normals = np.zeros((1, 0), np.int32), growing.normal_laws(leaf, cells[rows], parent)
-        return totals, normals, parent
+            return leaf, parent, growing.class_totals(leaf, classes[rows], parent, n_classes)
+        return leaf, parent, growing.normal_laws(leaf, cells[rows], parent)
 
-    totals, normals, _ = laws(grown, feature, child, bits)
+    _, parent, sums = counted(grown, feature, child, bits)
+    leaf, _, judged = counted(held, feature, child, bits)
     best, strength, is_leaf = -np.inf, STRENGTHS[0], np.ones(len(feature), bool)
     for candidate in STRENGTHS:
-        fit = growing.held_out_fit(table.codes, held, classes, cells, feature, child, bits, totals, normals, candidate)
+        if n_classes:
+            fit = growing.class_fit(judged, growing.class_laws(sums, parent, candidate))
+        else:
+            fit = growing.value_fit(leaf, cells[held], parent, sums, candidate)
         value, leaves = growing.cut_back(fit, feature, child)
         if value > best:
             best, strength, is_leaf = value, candidate, leaves
     feature, child, bits, _ = growing.kept_part(feature, child, bits, is_leaf)
-    totals, normals, parent = laws(seen, feature, child, bits)
+    _, parent, sums = counted(seen, feature, child, bits)
     if n_classes:
-        return Tree(feature, child, bits, growing.class_laws(totals, parent, strength), parent)
-    normals[:, 2] = strength / (normals[:, 2] + strength)
-    normals[0, 2] = 0.0  # Above the root there is nothing.
-    return Tree(feature, child, bits, normals, parent)
+        return Tree(feature, child, bits, growing.class_laws(sums, parent, strength), parent)
+    sums[:, 2] = strength / (sums[:, 2] + strength)
+    sums[0, 2] = 0.0  # Above the root there is nothing.
+    return Tree(feature, child, bits, sums, parent)
 
 
 def _joined(trees: list[Tree], cells: list[int], orders: np.ndarray, n_trees: int, coding: Coding) -> TreeParams:
