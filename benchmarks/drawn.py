@@ -1,9 +1,9 @@
-"""Rows drawn of adult and housing by the model that `compare` puts first, beside SDV's synthesizers: could they be real?
+"""Rows drawn of adult and housing by the model that `compare` puts first, beside SDV's: could they be real ones?
 
-`likely.compare` chooses among `CONTENDERS` by the validation rows. `likely.fidelity` then compares as many drawn rows as
-there are training rows with these, the test rows held out. All settings are defaults, but that CTGAN and TVAE get as
-many epochs as `EPOCHS` says, where their own default is 300: these would take hours. Seconds are of processor time, of
-all cores together, for a fit.
+`likely.compare` chooses among `CONTENDERS` by the validation rows. `likely.fidelity` then compares as many drawn rows
+as there are training rows with these, the test rows held out. All settings are defaults, but that CTGAN and TVAE get
+as many epochs as `EPOCHS` says, where their own default is 300: these would take hours. Seconds are of processor time,
+of all cores together, for a fit.
 """
 
 from __future__ import annotations
