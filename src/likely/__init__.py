@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from likely.storage import registry
 
 if TYPE_CHECKING:  # for editors and type checkers, the same names as real imports; a test compares them
+    from likely import calibration as calibration
     from likely import columns as columns
     from likely import datasets as datasets
     from likely import gradients as gradients
@@ -159,7 +160,17 @@ _HOMES = {
     "PretrainedStack": "likely.models.prediction.pretrained.pretraining",
 } | {entry.class_name: entry.module for entry in registry.ENTRIES}
 
-_PACKAGES = ("columns", "datasets", "gradients", "information", "montecarlo", "nets", "objectives", "training")
+_PACKAGES = (
+    "calibration",
+    "columns",
+    "datasets",
+    "gradients",
+    "information",
+    "montecarlo",
+    "nets",
+    "objectives",
+    "training",
+)
 
 __all__ = sorted([*_HOMES, *_PACKAGES, "__version__"])
 
