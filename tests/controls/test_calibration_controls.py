@@ -49,4 +49,4 @@ def test_a_correction_by_twice_the_variance_is_caught():
 
 def test_predictions_that_are_too_narrow_are_caught():
     with pytest.raises(AssertionError):
-        checks.check_uniform(np.random.default_rng(0).beta(0.7, 0.7, 400))
+        checks.check_uniform(np.random.default_rng(0).beta(0.4, 0.4, 400))

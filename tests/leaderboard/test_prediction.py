@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import likely
-from likely.leaderboard.prediction import predictors
+from likely.leaderboard.prediction import prediction_calibration, predictors
 from tests.cli.test_commands import refused, succeed
 
 
@@ -54,6 +54,11 @@ def test_numbers_are_ranked_with_r_squared_beside(tmp_path):
     assert "R²" in str(board)
     page = (tmp_path / "r.html").read_text()
     assert "How well is height of data predicted?" in page
+    assert "90% intervals hold" in page
+    best = board.best.calibration
+    assert best.pit.coverage(0.9).low < 0.9 < best.pit.coverage(0.9).high
+    assert (best.scores["CRPS"] - board["y alone"].calibration.scores["CRPS"]).interval()[1] < 0
+    assert board.to_dict()["entries"][0]["crps"] == best.scores["CRPS"].mean
     assert "R²" in page
 
 
@@ -109,3 +114,25 @@ def test_the_command_line_compares_fits_scores_and_predicts(tmp_path):
     table().drop("height").write_csv(tmp_path / "new.csv")
     assert len(succeed("predict", out, tmp_path / "new.csv").stdout.splitlines()) == 301
     refused("score", out, tmp_path / "new.csv", words="has no column 'height'")
+
+
+def test_calibration_stands_beside_predictions_of_classes(by_class, tmp_path):
+    found = by_class.best.calibration
+    assert found.scores["log score"].mean == pytest.approx(-by_class.best.mean, rel=1e-5)
+    assert found.error.n_rows == by_class.n_rows
+    line = by_class.to_dict()["entries"][0]
+    assert line["brier_score"] == found.scores["Brier score"].mean
+    assert line["calibration_low"] <= line["calibration_error"] <= line["calibration_high"]
+    assert "calibration" in str(by_class)
+    assert {"brier_score", "calibration_chance"} <= set(by_class.to_frame().columns)
+    by_class.to_report(tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert "<h2>Calibration</h2>" in page
+    assert "share right" in page
+
+
+def test_what_cannot_be_assessed_is_left_out():
+    class Plain:
+        classes_ = np.array([0, 1])
+
+    assert prediction_calibration(Plain(), np.zeros((3, 1)), np.array([0, 1, 1])) is None

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from likely.calibration import Assessment
 from likely.contract.evidence import Difference, Evidence
 from likely.datasets import CONVENTION, Dataset, TextDataset
 from likely.schema import Measure
@@ -43,6 +44,7 @@ class Entry:
     fit_seconds, score_seconds : wall time, compilation included; NaN where it did not come to that.
     n_parameters : number of learned numbers.
     score : of a predictor, the accuracy of classes or R² of a number on the test rows.
+    calibration : of a predictor, a `likely.calibration.Assessment` on the test rows; None where there is none.
     failure : why there is no evidence, in one line.
     rank : 1 for the best; None for those that stand apart. This and the next three are set by the leaderboard.
     apart : why it is not ranked; empty if it is.
@@ -58,6 +60,7 @@ class Entry:
     score_seconds: float = math.nan
     n_parameters: int | None = None
     score: float = math.nan
+    calibration: Assessment | None = None
     failure: str = ""
     rank: int | None = None
     apart: str = ""
@@ -103,6 +106,21 @@ class Entry:
     def interval(self) -> tuple[float, float]:
         """95% interval of the difference to the best; infinite ends where a bound leaves it open."""
         return (math.nan, math.nan) if self.difference is None else self.difference.interval(LEVEL)
+
+    @property
+    def calibration_figures(self) -> dict[str, float]:
+        """Proper scores and calibration error by name, or CRPS and how often 90% intervals hold; empty without."""
+        found = self.calibration
+        if found is None:
+            return {}
+        figures = {name.lower().replace(" ", "_"): score.mean for name, score in found.scores.items()}
+        if found.error is not None:
+            ends = {"calibration_low": found.error.low, "calibration_high": found.error.high}
+            figures |= {"calibration_error": found.error.value} | ends | {"calibration_chance": found.error.chance}
+        if found.pit is not None:
+            held = found.pit.coverage(0.9)
+            figures |= {"coverage_90": held.share, "coverage_90_low": held.low, "coverage_90_high": held.high}
+        return figures
 
     def to_dict(self) -> dict[str, Any]:
         """What JSON can hold of it; None for what is unknown or unlimited."""
@@ -226,7 +244,7 @@ class Leaderboard:
                 for entry in self.entries
             ]
         elif self.target:
-            figures = [e.to_dict() | {self.score_name: None if math.isnan(e.score) else e.score} for e in self.entries]
+            figures = [e.to_dict() | {self.score_name: _finite(e.score)} | self._calibration(e) for e in self.entries]
         else:
             figures = [entry.to_dict() for entry in self.entries]
         return {
@@ -241,6 +259,11 @@ class Leaderboard:
             **({"unfinished": self.unfinished} if self.unfinished else {}),
             "entries": figures,
         }
+
+    def _calibration(self, entry: Entry) -> dict[str, float | None]:
+        """The figures of calibration that any entry has; None for those that this one lacks."""
+        names = dict.fromkeys(name for each in self.entries for name in each.calibration_figures)
+        return {name: _finite(entry.calibration_figures.get(name, math.nan)) for name in names}
 
     def to_frame(self, backend: str = "polars") -> Any:
         """A data frame with a line for each model, the columns of `to_dict`; null for what is unknown or unlimited.
@@ -271,6 +294,10 @@ class Leaderboard:
         from likely.leaderboard.rendering import as_html
 
         return as_html(self)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _densities(measure: Any) -> list[str] | None:

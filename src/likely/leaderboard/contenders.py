@@ -70,7 +70,8 @@ def _given(model: Model) -> str:
     changed = {k: v for k, v in model.get_params(deep=False).items() if k != "schema" and v is not defaults[k]}
     if "model" in changed:  # of a model inside another its name says enough
         changed["model"] = type(changed["model"])
-    return ", ".join(f"{key}={value!r}" for key, value in changed.items() if value != defaults[key])
+    given = {key: value for key, value in changed.items() if value != defaults[key]}
+    return ", ".join(f"{k}={v.__name__ if isinstance(v, type) else repr(v)}" for k, v in given.items())
 
 
 def _prepared(model: Model, data: Dataset, seed: int) -> Model:

@@ -12,7 +12,12 @@ from likely.contract.evidence import Evidence
 from likely.leaderboard.board import Entry
 from likely.leaderboard.kept import Kept
 from likely.leaderboard.live_table import Watch
-from likely.leaderboard.prediction import known_rows, prediction_evidence, prediction_score
+from likely.leaderboard.prediction import (
+    known_rows,
+    prediction_calibration,
+    prediction_evidence,
+    prediction_score,
+)
 
 
 class Rows:
@@ -30,6 +35,10 @@ class Rows:
     def score(self, fitted: Any, test: Any) -> float:
         """What stands beside the evidence."""
         return math.nan
+
+    def calibration(self, fitted: Any, test: Any) -> Any:
+        """Whether predictions mean what they say; None where nothing is predicted."""
+        return None
 
     def rows(self, test: Any) -> Any:
         return test
@@ -51,6 +60,9 @@ class Predictions(Rows):
     def score(self, fitted: Any, test: Any) -> float:
         return prediction_score(fitted, *test)[1]
 
+    def calibration(self, fitted: Any, test: Any) -> Any:
+        return prediction_calibration(fitted, *test)
+
     def rows(self, test: Any) -> Any:
         return test[0]
 
@@ -62,8 +74,8 @@ class Predictions(Rows):
 def measured(name: str, model: Any, data: Any, test: Any, watch: Watch, how: Rows, kept: Kept) -> Entry:
     """Fit one model and measure its evidence; whatever fails is a reason on the entry, not an error."""
     entry = kept.fitted(name, model) or Entry(name)
-    if entry.evidence is not None:
-        return entry
+    if entry.evidence is not None:  # Of what was kept, calibration is found anew.
+        return replace(entry, calibration=how.calibration(entry.model, test))
     try:
         if entry.model is None:
             watch.stage(name, "fit")
@@ -72,6 +84,7 @@ def measured(name: str, model: Any, data: Any, test: Any, watch: Watch, how: Row
         evidence, spent = _timed(lambda: how.evidence(entry.model, test))
         entry = replace(entry, evidence=evidence, score=how.score(entry.model, test), score_seconds=spent)
         kept.keep(entry, model)
+        entry = replace(entry, calibration=how.calibration(entry.model, test))
     except Exception as error:  # one model's failure must not cost the others' hours
         stage = "fitted" if entry.model is None else "scored"
         entry = replace(entry, failure=f"it could not be {stage}: {one_line(error)}")

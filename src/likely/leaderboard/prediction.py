@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from likely.calibration import Assessment, assess
 from likely.contract.estimator import suited
 from likely.contract.evidence import Evidence
 from likely.contract.target import are_classes
@@ -13,6 +14,8 @@ from likely.datasets import Dataset
 from likely.leaderboard.report.probes import take
 from likely.schema import SchemaError
 from likely.storage import registry
+
+N_DRAWN_ROWS = 2000  # Of numbers, calibration is found by draws of as many test rows at most.
 
 
 def known_rows(dataset: Dataset, part: str) -> tuple[Any, np.ndarray] | None:
@@ -43,6 +46,17 @@ def prediction_score(fitted: Any, rows: Any, target: np.ndarray) -> tuple[str, f
         return "accuracy", fitted.accuracy(rows, target)
     name = "accuracy" if getattr(fitted, "classes_", None) is not None else "r2"
     return name, fitted.score(rows, target)
+
+
+def prediction_calibration(fitted: Any, rows: Any, target: np.ndarray, seed: int = 0) -> Assessment | None:
+    """Proper scores of the predictions, and whether they mean what they say; None where they cannot be had."""
+    if getattr(fitted, "classes_", None) is None and len(target) > N_DRAWN_ROWS:
+        index = np.sort(np.random.RandomState(seed).permutation(len(target))[:N_DRAWN_ROWS])
+        rows, target = take(rows, index), target[index]
+    try:
+        return assess(fitted, rows, target, random_state=seed)
+    except (TypeError, ValueError):  # a predictor of somebody else's without probabilities, or two rows
+        return None
 
 
 def predictors(dataset: Dataset) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from likely.leaderboard.wording import (
     SCORES,
     STANDINGS,
     apart_by_reason,
+    calibration,
     count,
     digits_for,
     evidence,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 WIDTH = 100  # characters, in which a table is written where there is no terminal to ask
 HEADINGS = ("#", "model", "log p, nats/row", "at least", "bits/dim", "difference to the best", "fit", "params")
+CALIBRATION = "calibration"  # beside predictors only, whose names follow those of `HEADINGS`
 _IN_WORDS = ("model", "log p, nats/row", "difference to the best")
 
 
@@ -41,7 +43,12 @@ def headings(board: Leaderboard) -> tuple[str, ...]:
         other = {"bits/dim": SCORES[board.score_name], "log p, nats/row": "log p(y | x), nats"}
     else:
         other = {}
-    return tuple(other.get(heading, heading) for heading in HEADINGS)
+    named = tuple(other.get(heading, heading) for heading in HEADINGS)
+    return (*named, CALIBRATION) if _is_assessed(board) else named
+
+
+def _is_assessed(board: Leaderboard) -> bool:
+    return any(entry.calibration is not None for entry in board.ranked)
 
 
 def cells(entry: Entry, board: Leaderboard, digits: int = 2) -> tuple[str, ...]:
@@ -57,6 +64,7 @@ def cells(entry: Entry, board: Leaderboard, digits: int = 2) -> tuple[str, ...]:
         difference,
         seconds(entry.fit_seconds),
         count(entry.n_parameters),
+        *((calibration(entry),) if _is_assessed(board) else ()),
     )
 
 
@@ -93,7 +101,7 @@ def _ranking(board: Leaderboard, digits: int, width: int) -> Table:
     rows, names = [cells(entry, board, digits) for entry in board.ranked], headings(board)
     shown = _fitting(rows, names, width)
     for place in shown:
-        justify: Any = "left" if HEADINGS[place] in _IN_WORDS else "right"
+        justify: Any = "left" if (*HEADINGS, CALIBRATION)[place] in _IN_WORDS else "right"
         table.add_column(names[place], justify=justify, overflow="fold")
     for entry, row in zip(board.ranked, rows, strict=True):
         style = "bold green" if entry.rank == 1 else "" if entry.standing == "behind" else "yellow"
@@ -117,7 +125,7 @@ def _fitting(rows: list[tuple[str, ...]], names: tuple[str, ...], width: int) ->
     widths[1] = min(widths[1], 21)  # The model's name is folded where it is longer.
     shown = list(range(len(names)))
     dispensable = ("params", "bits/dim", "fit", "at least") if names == HEADINGS else ("params", "at least", "fit")
-    for heading in dispensable:
+    for heading in (*dispensable, CALIBRATION) if CALIBRATION in names else dispensable:
         if 2 + sum(widths[place] for place in shown) > width:
             shown.remove(names.index(heading))
     return shown

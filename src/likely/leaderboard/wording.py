@@ -65,6 +65,16 @@ def figure(entry: Entry, board: Leaderboard) -> str:
     return f"{entry.score:.1%}" if board.score_name == "accuracy" else number(entry.score, 3)
 
 
+def calibration(entry: Entry) -> str:
+    """The calibration error with its interval, or how often 90% intervals hold the number."""
+    found = entry.calibration
+    if found is None:
+        return "–"
+    if found.error is not None:
+        return f"{found.error.value:.3f} [{found.error.low:.3f}, {found.error.high:.3f}]"
+    return "–" if found.pit is None else f"{found.pit.coverage(0.9).share:.1%} in 90%"
+
+
 def seconds(value: float) -> str:
     """Seconds with two figures below ten; minutes from 600 on.
 

@@ -196,7 +196,11 @@ def _learning(board: Leaderboard, colours: dict[str, str]) -> str:
 
 
 def _material(board: Leaderboard, colours: dict[str, str]) -> Material:
-    if board.dataset is None or board.target:  # predictors draw no rows
+    if board.target:  # predictors draw no rows
+        from likely.leaderboard.report.calibration_section import calibration_section
+
+        return Material(after=calibration_section(board, colours))
+    if board.dataset is None:
         return Material()
     if board.is_text:
         from likely.leaderboard.text_contest import text_sections
