@@ -95,12 +95,14 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as real impor
     )
     from likely.models.latent.variational.vae import VAE as VAE
     from likely.models.prediction.anomaly_detector import AnomalyDetector as AnomalyDetector
+    from likely.models.prediction.bagged import Bagged as Bagged
     from likely.models.prediction.imputer import Imputer as Imputer
     from likely.models.prediction.joint import JointPredictor as JointPredictor
     from likely.models.prediction.linear.linear_predictor import LinearPredictor as LinearPredictor
     from likely.models.prediction.pretrained.classifier import PretrainedClassifier as PretrainedClassifier
     from likely.models.prediction.pretrained.pretraining import PretrainedStack as PretrainedStack
     from likely.models.prediction.pretrained.pretraining import pretrain as pretrain
+    from likely.models.prediction.support_vectors import SupportVectorMachine as SupportVectorMachine
     from likely.schema import Column as Column
     from likely.schema import Schema as Schema
     from likely.schema import SchemaError as SchemaError

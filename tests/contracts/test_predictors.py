@@ -16,6 +16,8 @@ from tests.contracts.test_scikit_learn import expected_failures
 SMALL = {
     "JointPredictor": {"model": likely.Mixture(3, n_init=1, max_iter=20)},
     "LinearPredictor": {"n_draws": 16},
+    "SupportVectorMachine": {"n_draws": 16, "n_folds": 3},
+    "Bagged": {"predictor": likely.LinearPredictor("map", n_draws=16), "n_members": 3},
     "RBMClassifier": {"machine": likely.RBM(5, n_epochs=40, n_chains=20)},
     "PretrainedClassifier": {"layers": (5,), "n_epochs": 30, "n_pretraining_epochs": 3, "learning_rate": 0.1},
 }
@@ -193,6 +195,8 @@ QUICK = [
     small("JointPredictor", model=likely.Independent()),
     likely.JointPredictor(likely.Mixture(2, n_init=1, max_iter=20), random_state=0),
     small("LinearPredictor"),
+    small("SupportVectorMachine"),
+    small("Bagged"),
 ]
 
 

@@ -10,6 +10,7 @@ from likely.contract.estimator import check_settings
 from likely.datasets import Dataset
 from likely.leaderboard.lineup import line_up, suited
 from likely.leaderboard.prediction import as_predictor, predictors
+from likely.models.prediction.around_models import with_schema
 from likely.storage import registry
 
 if TYPE_CHECKING:
@@ -87,6 +88,4 @@ def _prepared(model: Model, data: Dataset, seed: int) -> Model:
 
 def _set_schema(model: Any, data: Dataset) -> None:
     """Give the data's schema to a model that has none; to the one inside, of a predictor that has one."""
-    inner = getattr(model, "model", None) or getattr(model, "machine", None) or model
-    if "schema" in inner.get_params(deep=False) and inner.schema is None:
-        inner.set_params(schema=data.schema)
+    with_schema(model, data.schema)

@@ -18,6 +18,9 @@ from likely.storage import registry
 N_DRAWN_ROWS = 2000  # Of numbers, calibration is found by draws of as many test rows at most.
 
 
+_ROWS_OF_KERNELS = 5000  # beyond which a machine that compares all rows with each other takes minutes
+
+
 def known_rows(dataset: Dataset, part: str) -> tuple[Any, np.ndarray] | None:
     """(rows, target) of those rows of a part whose target is known; None if there are none."""
     labels = None if dataset.labels is None else dataset.labels.get(part)
@@ -63,6 +66,8 @@ def predictors(dataset: Dataset) -> dict[str, Any]:
     """A line-up for the target of a data set: y by itself, models of both together, linear and other predictors."""
     found = {"y alone": joint("Independent", dataset), "joint Mixture": joint("Mixture", dataset)}
     found |= {"LinearPredictor": _suited("LinearPredictor", dataset)}
+    if len(dataset.train) <= _ROWS_OF_KERNELS:
+        found |= {"SupportVectorMachine": _suited("SupportVectorMachine", dataset)}
     if are_classes(plain_known(dataset)):
         found |= {name: _suited(name, dataset) for name in ("RBMClassifier", "PretrainedClassifier")}
     elif _all_numbers(dataset):

@@ -251,6 +251,22 @@ ENTRIES: tuple[Entry, ...] = (
         is_weighted=True,
     ),
     Entry(
+        "SupportVectorMachine",
+        "likely.models.prediction.support_vectors",
+        "prediction",
+        "a margin in the space of a kernel, its scores calibrated",
+        hooks=(),
+        learns_from="labels",
+    ),
+    Entry(
+        "Bagged",
+        "likely.models.prediction.bagged",
+        "prediction",
+        "copies of a predictor on bootstrap samples, averaged",
+        hooks=(),
+        learns_from="labels",
+    ),
+    Entry(
         "RBMClassifier",
         "likely.models.energy.harmonium.rbm_classifier",
         "energy",

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.contract.estimator import Arrays, from_file, to_file, under
 from likely.contract.settings import Declared
+from likely.storage import registry
 from likely.storage.files import write_arrays
 from likely.storage.modules import describe_estimator, restore_estimator
 
@@ -40,3 +41,17 @@ class AroundModels(Declared):
         if meta["feature_names"] is not None:
             found.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
         return found
+
+
+def with_schema(estimator: Any, schema: Any) -> Any:
+    """An unfitted estimator that reads columns as the schema says, it or the model inside it, if they have none."""
+    for name in ("predictor", "model", "machine"):
+        inner = getattr(estimator, name, None)
+        if inner is not None and hasattr(inner, "get_params"):
+            with_schema(inner, schema)
+            return estimator
+    if "schema" in estimator.get_params(deep=False):
+        return estimator if estimator.schema is not None else estimator.set_params(schema=schema)
+    if "model" in estimator.get_params(deep=False):  # None stands for a mixture
+        return estimator.set_params(model=registry.model_class("Mixture")(schema=schema))
+    return estimator

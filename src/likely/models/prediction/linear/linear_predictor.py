@@ -20,11 +20,11 @@ from likely.contract.estimator import FitRun
 from likely.contract.evidence import Evidence
 from likely.contract.settings import Positive
 from likely.models.prediction.conditional.companion import GaussianInputs, versions_of
+from likely.models.prediction.conditional.design import Design, completed
 from likely.models.prediction.conditional.feature_predictor import FeaturePredictor, has_holes
 from likely.models.prediction.conditional.features import feature_names, groups
 from likely.models.prediction.conditional.laws import Laws
 from likely.models.prediction.linear import exponential, gaussian
-from likely.models.prediction.linear.design import Design, completed
 from likely.models.prediction.linear.exponential import MAX_CURVATURE, Problem
 from likely.models.prediction.linear.gaussian import Moments
 from likely.runtime import generator

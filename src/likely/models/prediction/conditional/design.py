@@ -55,6 +55,12 @@ class Design:
         shares = self._shares()
         return float(-self.counts @ (shares * np.log(np.maximum(shares, 1e-300) * self.n_each)).sum(axis=1))
 
+    @property
+    def owners(self) -> np.ndarray:
+        """(n_all,) the number of the row that each is of, complete rows first."""
+        others = self.n_whole + np.repeat(np.arange(len(self.counts)), self.n_each)
+        return np.concatenate([np.arange(self.n_whole), others])
+
     def _shares(self) -> np.ndarray:
         return self.weight[self.n_whole :].reshape(-1, self.n_each) / self.counts[:, None]
 
