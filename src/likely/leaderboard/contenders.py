@@ -79,13 +79,8 @@ def _prepared(model: Model, data: Dataset, seed: int) -> Model:
     from sklearn.base import clone
 
     copy = clone(model)
-    _set_schema(copy, data)
+    with_schema(copy, data.schema)
     if copy.random_state is None:
         copy.set_params(random_state=seed)
     check_settings(copy)
     return copy
-
-
-def _set_schema(model: Any, data: Dataset) -> None:
-    """Give the data's schema to a model that has none; to the one inside, of a predictor that has one."""
-    with_schema(model, data.schema)
