@@ -13,6 +13,10 @@ from tests.models.prediction import linear_checks as checks
 SCHEMA = likely.Schema.real(4)
 
 
+def standard(model, X):
+    return (model._features(X) - model.params_["centre"]) / model.params_["scale"]
+
+
 @pytest.fixture(scope="module")
 def iris():
     return load_iris(return_X_y=True)
@@ -23,7 +27,7 @@ def iris():
 def test_scores_are_scikit_learns(kernel, n_classes, iris):
     X, y = iris[0][iris[1] < n_classes], iris[1][iris[1] < n_classes]
     model = likely.SupportVectorMachine(kernel, gamma=0.2, schema=SCHEMA, random_state=0).fit(X, y)
-    x = model._features(X)
+    x = standard(model, X)
     peer = SVC(kernel=kernel, gamma=0.2, coef0=1.0).fit(x, y)
     found = peer.decision_function(x).reshape(len(x), -1)
     np.testing.assert_allclose(model._scores(x), found, rtol=1e-9, atol=1e-9)
@@ -42,7 +46,7 @@ def test_probabilities_are_those_of_the_calibrated_classifier(calibration, iris)
     seed = int(generator(model._key("fit")).integers(2**31 - 1))
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
     peer = CalibratedClassifierCV(SVC(gamma=0.2), method=calibration, cv=folds, ensemble=False)
-    x = model._features(X)
+    x = standard(model, X)
     # A class of probability 0 has 1e-12 here, so that its log is finite.
     np.testing.assert_allclose(model.predict_proba(X), peer.fit(x, y).predict_proba(x), rtol=1e-9, atol=1e-11)
     assert model.evidence(X, y).method.startswith("calibrated scores")
@@ -51,7 +55,7 @@ def test_probabilities_are_those_of_the_calibrated_classifier(calibration, iris)
 def test_numbers_have_the_spread_of_held_out_residuals():
     X, y = checks.gaussian_rows(0, 120)
     model = likely.SupportVectorMachine(gamma=0.3, schema=likely.Schema.real(3), random_state=0).fit(X, y)
-    x, scale = model._features(X), model.target_.scaling
+    x, scale = standard(model, X), model.target_.scaling
     peer = SVR(gamma=0.3).fit(x, (y - scale.offset[0]) / scale.scale[0])
     np.testing.assert_allclose(model._scores(x)[:, 0], peer.predict(x), rtol=1e-9)
     location, spread, freedom = model.params_["residuals"]

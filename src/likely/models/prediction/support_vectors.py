@@ -6,7 +6,7 @@ learned is kept as arrays. Cost: between n² and n³ for the fit, times the fold
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from typing import Any, Literal
 
 import jax
@@ -24,6 +24,7 @@ from likely.contract.estimator import FitRun
 from likely.contract.settings import Count, NonNegative, Positive, Several
 from likely.models.prediction.conditional.design import Design, completed
 from likely.models.prediction.conditional.feature_predictor import FeaturePredictor
+from likely.models.prediction.conditional.features import units_of
 from likely.models.prediction.conditional.laws import Laws
 from likely.runtime import generator
 
@@ -100,11 +101,12 @@ class SupportVectorMachine(FeaturePredictor):
     def _learn(self, rows: np.ndarray, targets: np.ndarray, key: jax.Array, run: FitRun) -> dict[str, np.ndarray]:
         y = np.asarray(targets[:, 0], np.float64)
         design = completed(rows, y, None, self._features, self._completions, _N_COMPLETIONS)
+        centre, scale = units_of(self.columns_, design.x)
+        design = replace(design, x=(design.x - centre) / scale)
         gamma = self.gamma or 1 / (design.x.shape[1] * max(design.x.var(), 1e-12))
         seed = int(generator(key).integers(2**31 - 1))
-        if self.target_.classes is None:
-            return self._learn_number(design, gamma, seed)
-        return self._learn_classes(design, gamma, seed)
+        learn = self._learn_number if self.target_.classes is None else self._learn_classes
+        return learn(design, gamma, seed) | {"centre": centre, "scale": scale}
 
     def _learn_classes(self, design: Design, gamma: float, seed: int) -> dict[str, np.ndarray]:
         codes = design.y.astype(np.intp)
@@ -137,7 +139,7 @@ class SupportVectorMachine(FeaturePredictor):
     # ------------------------------------------------------------------- using
     def _laws(self, x: np.ndarray) -> Laws:
         params, columns = self.params_, self.target_.columns
-        scores = self._scores(x)
+        scores = self._scores((x - params["centre"]) / params["scale"])
         if self.target_.classes is None:
             location, scale, freedom = params["residuals"]
             full = np.full(len(x), scale), np.full(len(x), freedom)

@@ -51,6 +51,13 @@ def one_hot(columns: Columns, units: np.ndarray) -> np.ndarray:
     return out
 
 
+def units_of(columns: Columns, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(p,) centre and scale of features (n, p), such as counts, which are not standardised; 0 and 1 of one-hot ones."""
+    named = np.repeat([kind == "categorical" for kind, _ in groups(columns)], [size for _, size in groups(columns)])
+    spread = np.nanstd(x, axis=0)
+    return np.where(named, 0.0, np.nanmean(x, axis=0)), np.where(named | (spread < 1e-9), 1.0, spread)
+
+
 def feature_names(schema: Schema, cells: Cells) -> list[str]:
     """What each feature is of: the column, with the category where it is one-hot."""
     names: list[str] = []
