@@ -125,6 +125,10 @@ class Estimator(Declared, Learned, metaclass=abc.ABCMeta):
             raise ValueError(f"{type(self).__name__} is not trained step by step and has no checkpoints.")
 
 
+# What comes of a description that fits together and is no model's: missing names, other types, sizes without end.
+_FOREIGN = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError, RecursionError)
+
+
 def load(path: Any) -> Any:
     """The estimator that `save` wrote.
 
@@ -137,7 +141,7 @@ def load(path: Any) -> Any:
         return from_file(arrays, meta)
     except FileError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except _FOREIGN as error:
         raise FileError(f"{path} does not describe a model of this version of likely: {error}") from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ def read_npy(path: Path) -> np.ndarray:
     if not path.is_file():
         raise DataNotFoundError(f"there is no file {path}.")
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
+        return _checked(np.load(path, mmap_mode="r", allow_pickle=False))
     except Exception as error:  # NumPy and zipfile raise nearly anything on a damaged file
         raise DataError(f"{path} is no array that can be read: {error}.") from None
 
@@ -36,9 +37,18 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ValueError("it is a single array: name it .npy")
             with archive:
-                return {name: archive[name] for name in archive.files}
+                return {name: _checked(archive[name]) for name in archive.files}
     except Exception as error:
         raise DataError(f"{path} is no archive of arrays that can be read: {error}.") from None
+
+
+def _checked(array: np.ndarray) -> np.ndarray:
+    """An array whose text is text: NumPy reads any 32 bits as a character, and Python fails on what is none."""
+    if array.dtype.kind == "U" and array.size:
+        codes = np.ascontiguousarray(array.ravel()).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+        if codes.size and codes.max() > sys.maxunicode:
+            raise ValueError(f"it has text with {codes.max():#x}, which is no character")
+    return array
 
 
 def part_of(name: str) -> tuple[str, bool] | None:

@@ -13,6 +13,7 @@ import gzip
 import math
 import os
 import re
+from array import array
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -87,13 +88,29 @@ def read_arpa(path: str | os.PathLike[str]) -> tuple[Tables, Vocabulary]:
 
 
 class _Section:
-    """The lines of one section: number of the first, log10 p, words, log10 b."""
+    """The lines of one section: number of the first, log10 p, words, log10 b.
 
-    def __init__(self, first: int, n: int, count: int):
-        self.first = first
-        self.p, self.b = np.empty(count), np.zeros(count)
+    They grow as lines are read, so that memory is claimed for what is there, whatever the file's head counts.
+    """
+
+    def __init__(self, first: int, n: int):
+        self.first, self.n = first, n
         self.words: list[list[bytes]] = []
-        self.n = n
+        self._p, self._b = array("d"), array("d")
+
+    def append(self, p: float, words: list[bytes], b: float) -> None:
+        """Take in a line."""
+        self._p.append(p)
+        self.words.append(words)
+        self._b.append(b)
+
+    @property
+    def p(self) -> np.ndarray:
+        return np.frombuffer(self._p) if self._p else np.zeros(0)
+
+    @property
+    def b(self) -> np.ndarray:
+        return np.frombuffer(self._b) if self._b else np.zeros(0)
 
 
 class _Reader:
@@ -147,21 +164,22 @@ class _Reader:
             raise self.wrong(
                 f"\\{n}-grams: is needed after {n - 1}-grams, of which \\data\\ counts no more, got {_shown(title)}."
             )
-        section = _Section(self.number + 1, n, count)
+        section = _Section(self.number + 1, n)
         for i in range(count):
             line = next(self.lines, b"")
             fields = line.split()
             if len(fields) <= 1:
                 raise self.wrong(f"the section has {i:,} {n}-grams, \\data\\ says {count:,}.")
+            weight = 0.0
             if len(fields) == n + 2 and not is_last:
-                section.b[i] = self._log(fields[-1], "back-off weight")
+                weight = self._log(fields[-1], "back-off weight")
             elif len(fields) != n + 1:
                 more = "" if is_last else ", perhaps log10 b,"
                 raise self.wrong(f"log10 p and {n} words{more} are needed, got {_shown(line)}.")
-            section.p[i] = self._log(fields[0], "log-probability")
-            if section.p[i] > 0:
+            p = self._log(fields[0], "log-probability")
+            if p > 0:
                 raise self.wrong(f"log10 p must be at most 0, got {_shown(fields[0])}.")
-            section.words.append(fields[1 : n + 1])
+            section.append(p, fields[1 : n + 1], weight)
         return section
 
     def _log(self, text: bytes, what: str) -> float:

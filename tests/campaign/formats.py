@@ -1,0 +1,227 @@
+"""Every kind of file that the library reads: small sound examples, and the reader that strangers' files go through."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import likely
+from likely.datasets.formats.user_files import read_table
+from likely.models.language.embeddings.word2vec_format import read_vectors
+from likely.models.language.ngram.arpa import read_arpa
+from likely.schema.files import read_schema, to_toml
+from likely.storage.files import read_arrays, write_arrays
+from likely.training import checkpoints
+from tests.campaign.mutations import mutated, mutated_json
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of file.
+
+    ending : of its name. examples : sound files, as bytes. read : what a stranger's file is given to. words : those
+    with a meaning in it. damage : how an example is turned into a hostile file.
+    """
+
+    ending: str
+    examples: Callable[[], list[bytes]]
+    read: Callable[[Path], Any]
+    words: tuple[bytes, ...] = ()
+    damage: Callable[[np.random.Generator, bytes, tuple[bytes, ...]], bytes] = mutated
+
+
+def _table() -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    names = ["Ulm", "Rome", None, "Oslo"]
+    return pl.DataFrame(
+        {
+            "city": [names[i % 4] for i in range(12)],
+            "price": [f"${i},{100 + i}.50" for i in range(12)],
+            "share": [f"{i * 3}%" for i in range(12)],
+            "day": [f"2024-0{1 + i % 9}-1{i % 10}" for i in range(12)],
+            "size": rng.normal(size=12).round(3),
+            "age": rng.integers(18, 90, 12),
+        }
+    )
+
+
+def _csv() -> list[bytes]:
+    text = _table().write_csv().encode()
+    return [text, text.replace(b",", b";").replace(b".", b","), b"1 2 3\n4 5 6\n7 8 9\n", b"a\tb\n-999\t1\n3\t-\n"]
+
+
+def _parquet() -> list[bytes]:
+    file = io.BytesIO()
+    _table().write_parquet(file)
+    return [file.getvalue()]
+
+
+def _npy() -> list[bytes]:
+    files = []
+    for array in (np.arange(12.0).reshape(4, 3), np.array([["a", "b"]]), np.zeros((2, 2), "u1", order="F")):
+        file = io.BytesIO()
+        np.save(file, array)
+        files.append(file.getvalue())
+    return files
+
+
+def _npz() -> list[bytes]:
+    files = []
+    for save in (np.savez, np.savez_compressed):
+        file = io.BytesIO()
+        save(file, train=np.eye(4), test=np.ones((2, 4)))
+        files.append(file.getvalue())
+    return files
+
+
+def _idx() -> list[bytes]:
+    sound = bytes([0, 0, 8, 3]) + np.array([2, 2, 2], ">u4").tobytes() + bytes(range(8))
+    return [sound, bytes([0, 0, 0x0D, 1]) + np.array([2], ">u4").tobytes() + np.zeros(2, ">f4").tobytes()]
+
+
+def _written(name: str, write: Callable[[Path], Any]) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        write(path)
+        return path.read_bytes()
+
+
+@cache
+def _network() -> Any:
+    rng = np.random.default_rng(0)
+    rain = rng.random(200) < 0.3
+    wet = np.where(rng.random(200) < 0.1, ~rain, rain)
+    words = np.array(["no", "yes/maybe"])
+    frame = pl.DataFrame({"rain": words[rain.astype(int)], "wet": words[wet.astype(int)], "on": words[[0, 1] * 100]})
+    return likely.BayesianNetwork(structure="tree", random_state=0).fit(frame)
+
+
+def _networks(ending: str) -> Callable[[], list[bytes]]:
+    return lambda: [_written(f"net{ending}", _network().write)]
+
+
+_HUGIN = b"""net { node_size = (80 40); }
+node rain { label = "rain"; states = ("yes" "no"); }
+node wet { states = ("yes" "no" "so so"); }
+potential (rain) { data = (0.2 0.8); }
+potential (wet | rain) { data = ((0.7 0.2 0.1) (0.1 0.8 0.1)); }
+"""
+
+_ARPA = b"""\\data\\
+ngram 1=5
+ngram 2=3
+
+\\1-grams:
+-99\t<s>\t-0.3
+-0.6\t</s>
+-0.7\t<unk>
+-0.5\tcat\t-0.2
+-0.8\tdog\t-0.1
+
+\\2-grams:
+-0.2\t<s> cat
+-0.4\tcat dog
+-0.3\tdog </s>
+
+\\end\\
+"""
+
+
+def _vectors(binary: bool) -> Callable[[], list[bytes]]:
+    def examples() -> list[bytes]:
+        if not binary:
+            return [b"2 3\ncat 0.1 0.2 0.3\ndog -1 2e-1 3\n"]
+        rows = [word + b" " + np.arange(3, dtype="<f4").tobytes() for word in (b"cat", "über".encode())]
+        return [b"2 3\n" + b"\n".join(rows) + b"\n"]
+
+    return examples
+
+
+def _schemas() -> list[bytes]:
+    schema = likely.Schema.infer(_table().select("city", "size", "age"))
+    return [to_toml(schema).encode(), json.dumps(schema.to_json()).encode()]
+
+
+@cache
+def _models() -> list[bytes]:
+    rng = np.random.default_rng(0)
+    frame = _table().select("city", "size", "age")
+    models = [
+        likely.Independent(random_state=0).fit(frame),
+        likely.Autoregressive(n_chains=2, random_state=0).fit(pl.concat([frame] * 4)),
+        _network(),
+        likely.Circuit(n_states=2, n_trees=1, n_epochs=1, random_state=0).fit(
+            (rng.random((40, 3)) < 0.5).astype(float)
+        ),
+    ]
+    return [_written("model.likely", model.save) for model in models]
+
+
+def _resigned(rng: np.random.Generator, data: bytes, words: tuple[bytes, ...]) -> bytes:
+    """A file whose description was changed by somebody who knows how checksums are made; sometimes plain damage."""
+    if rng.random() < 0.3:
+        return mutated(rng, data, words)
+
+    def rewrite(path: Path) -> None:
+        path.write_bytes(data)
+        arrays, meta = read_arrays(path)
+        for name in list(arrays):
+            if rng.random() < 0.1:
+                arrays[name] = _other_array(rng, arrays[name])
+        write_arrays(path, arrays, mutated_json(rng, meta))
+
+    try:
+        return _written("model.likely", rewrite)
+    except (ValueError, TypeError):  # Some changes, such as a description that is no table, cannot be written.
+        return mutated(rng, data, words)
+
+
+def _other_array(rng: np.random.Generator, array: np.ndarray) -> np.ndarray:
+    """Of another shape, another type, or with numbers that no fit gives."""
+    ways = (
+        lambda: array[..., None],
+        lambda: array.ravel()[: array.size // 2],
+        lambda: np.full(array.shape, -1, np.int32),
+        lambda: array.astype(np.int64) + (1 << 40),
+        lambda: np.full(array.shape, np.nan),
+        lambda: np.zeros(0, array.dtype),
+    )
+    with np.errstate(invalid="ignore"):
+        return ways[rng.integers(len(ways))]()
+
+
+def _checkpoint() -> list[bytes]:
+    tree = {"weight": np.zeros((2, 3), np.float32), "step": np.array(3)}
+    return [_written("run.ckpt", lambda path: checkpoints.save(path, tree, {"epoch": 2}))]
+
+
+_NUMBERS_OF_NETWORKS = (b"probability", b"variable", b"discrete", b"default", b"table", b"network", b"property")
+
+FORMATS: dict[str, Format] = {
+    "csv": Format(".csv", _csv, read_table, (b",", b";", b"\t", b'"', b"-999", b"2024-13-45", b"$1.2.3", b"NaN")),
+    "csv.gz": Format(".csv.gz", lambda: [gzip.compress(text, mtime=0) for text in _csv()[:1]], read_table),
+    "parquet": Format(".parquet", _parquet, read_table),
+    "npy": Format(".npy", _npy, read_table, (b"|O", b"descr", b"fortran_order", b"(9999999999,)", b"<f8", b"<U99999")),
+    "npz": Format(".npz", _npz, likely.datasets.load, (b"train.npy", b"../x.npy", b"PK\x01\x02", b"PK\x05\x06")),
+    "idx": Format(".idx3-ubyte", _idx, likely.datasets.formats.idx.read_idx),
+    "bif": Format(".bif", _networks(".bif"), likely.read_network, _NUMBERS_OF_NETWORKS),
+    "xmlbif": Format(".xml", _networks(".xml"), likely.read_network, (b"<VARIABLE>", b"</FOR>", b"<GIVEN>", b"TABLE")),
+    "uai": Format(".uai", _networks(".uai"), likely.read_network, (b"BAYES", b"MARKOV")),
+    "hugin": Format(".net", lambda: [_HUGIN], likely.read_network, (b"node", b"potential", b"data", b"states")),
+    "arpa": Format(".arpa", lambda: [_ARPA], read_arpa, (b"\\data\\", b"\\2-grams:", b"\\end\\", b"ngram 3=9", b"<s>")),
+    "word2vec": Format(".txt", _vectors(False), lambda path: read_vectors(path, binary=False)),
+    "word2vec binary": Format(".bin", _vectors(True), lambda path: read_vectors(path, binary=True)),
+    "schema": Format(".toml", _schemas, read_schema, (b"kind", b"support", b"[[columns]]", b"real", b"categories")),
+    "model": Format(".likely", _models, likely.load, damage=_resigned),
+    "checkpoint": Format(".ckpt", _checkpoint, checkpoints.load, damage=_resigned),
+}
