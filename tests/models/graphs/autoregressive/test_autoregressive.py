@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 import numpy as np
+import polars as pl
 import pytest
 from scipy import stats
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -362,6 +363,14 @@ def test_columns_may_be_named_in_an_order():
     np.testing.assert_array_equal(model.fit(discrete_rows(0)).params_.orders, [[3, 0, 2, 1]])
 
 
+def test_an_order_may_name_columns_that_are_left_out():
+    table = pl.DataFrame({"a": [0, 1, 1] * 10, "same": ["x"] * 30, "b": [0, 0, 1] * 10})
+    model = likely.Autoregressive(order=["b", "same", "a"], n_chains=1, n_trees=1, random_state=0).fit(table)
+    np.testing.assert_array_equal(model.params_.orders, [[1, 0]])
+    with pytest.raises(ValueError, match=r"misses 1 of 2 columns: 'a'\."):
+        likely.Autoregressive(order=["b", "same"]).fit(table)
+
+
 # ------------------------------------------------------------------ odd tables
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_row_and_constant_columns(kind):
@@ -376,5 +385,20 @@ def test_one_row_and_constant_columns(kind):
 def test_a_column_that_names_each_row_is_refused():
     schema = Schema((Column("id", "categorical", tuple(range(100_000))), Column("b", "binary")))
     rows = np.column_stack([np.arange(100.0), np.zeros(100)])
-    with pytest.raises(ValueError, match=r"'id' has 100000 categories, and trees take at most 4096: drop it"):
-        likely.Autoregressive(schema=schema).fit(rows)
+    for kind in KINDS:
+        with pytest.raises(
+            ValueError, match=rf"'id' has 100000 categories, and conditional='{kind}' takes at most 4096"
+        ):
+            likely.Autoregressive(kind, schema=schema).fit(rows)
+
+
+def test_rare_ones_of_many_categories_share_a_code_and_probabilities_still_sum_to_one():
+    n = 100_000
+    names = [f"c{i}" for i in range(n)]
+    table = pl.DataFrame({"c": [*names, *names[:50] * 300], "g": ["a"] * n + ["b"] * 15_000})
+    model = likely.Autoregressive(n_chains=1, n_trees=1, order=["c", "g"], random_state=0).fit(table)
+    assert model.columns_.n_categories[0] < 100
+    every = model.evidence(pl.DataFrame({"c": names, "g": pl.Series([None] * n, dtype=pl.String)}))
+    assert every.kind == "exact"
+    reserve = model.cells_.codecs[0].reserve  # of categories that were never seen
+    np.testing.assert_allclose(np.exp(every.values).sum(), 1 - reserve, rtol=1e-5)

@@ -133,9 +133,9 @@ class Autoregressive(EarlyStopped, GradientTrained, Model):
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> Any:
         columns = self.columns_
         names = [column.name for column in self.schema_.columns]
-        order = check_order(self.order, names)
+        order = check_order(self.order, names, [column.name for column in self.schema_.left_out])
         cells = self.cells_.column_of
-        check_categories(columns, [names[column] for column in cells])
+        check_categories(columns, [names[column] for column in cells], self.conditional)
         seed = int(jax.random.bits(key))
         orders = make_orders(order, self.n_chains, rows, columns, np.random.default_rng(seed), cells)
         if self.conditional == "linear":

@@ -118,11 +118,11 @@ def _category_codes(cells: np.ndarray, n_classes: int, ordered: bool) -> np.ndar
     return codes
 
 
-def check_categories(columns: Columns, names: list[str]) -> None:
-    """Refuse columns of more categories than a leaf can hold probabilities of."""
+def check_categories(columns: Columns, names: list[str], conditional: str = "trees") -> None:
+    """Refuse columns of more categories than a leaf, or the last layer of a network, can hold probabilities of."""
     for name, n in zip(names, columns.n_categories, strict=False):
         if n > MOST_CLASSES:
             raise ValueError(
-                f"column {name!r} has {n} categories, and trees take at most {MOST_CLASSES}: drop it if it names each "
-                "row, else join rare categories into one."
+                f"column {name!r} has {n} categories, and conditional={conditional!r} takes at most {MOST_CLASSES}: "
+                "drop it if it names each row, else join rare categories into one."
             )

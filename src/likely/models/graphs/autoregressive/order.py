@@ -22,14 +22,18 @@ JITTER = 1.0
 _MOST_ROWS = 20_000  # that entropies are estimated from: an error of a hundredth of a nat changes no order that matters
 
 
-def check_order(order: Any, names: Sequence[str]) -> list[int] | str:
-    """An order as positions, or one of the names of a way to find it; ValueError for anything else."""
+def check_order(order: Any, names: Sequence[str], left_out: Sequence[str] = ()) -> list[int] | str:
+    """An order as positions, or one of the names of a way to find it; ValueError for anything else.
+
+    Columns of the table that are left out, constants and names of rows, may be in the order as well: they are skipped.
+    """
     if isinstance(order, str):
         if order not in NAMED:
             raise ValueError(f"`order` must be one of {', '.join(NAMED)}, or a list of all columns, got {order!r}.")
         return order
     if not isinstance(order, list | tuple | np.ndarray):
         raise ValueError(f"`order` must be one of {', '.join(NAMED)}, or a list of all columns, got {order!r}.")
+    order = [label for label in order if not (isinstance(label, str) and label in left_out)]
     places = [_place(label, list(names)) for label in order]
     twice = next((label for at, label in enumerate(order) if places[at] in places[:at]), None)
     if twice is not None:
