@@ -75,6 +75,17 @@ def test_parts_of_the_columns_are_marginals(bits):
         assert rest.value == pytest.approx(information.conditional_entropy(table, a, b).value, abs=SINGLE)
 
 
+def test_pointwise_information_of_rows_is_that_of_the_table(bits):
+    (p, _), (table, _) = bits
+    rows = np.array([[0, 1, 1, 0], [1, 1, 0, 0]], dtype=float)
+    found = information.pmi(p, rows, 0, 1)
+    np.testing.assert_allclose(found, information.pmi(table.sum(axis=(2, 3)))[[0, 1], [1, 1]], atol=SINGLE)
+    with pytest.raises(ValueError, match="give `rows`"):
+        information.pmi(p)
+    with pytest.raises(ValueError, match="needs an exact one"):
+        information.pmi(Bounded(p, -0.25), rows)
+
+
 def test_draws_are_within_their_error_of_enumeration(bits, monkeypatch):
     (p, q), (table, other) = bits
     monkeypatch.setattr(fitted, "MAX_ROWS", 8)

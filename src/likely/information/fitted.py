@@ -127,6 +127,21 @@ def model_jensen_shannon(p: Any, q: Any, n_draws: int, random_state: int) -> Inf
     return Information.estimate(sum(mean.value for mean in means) / 2, stderr, f"{sides[0].method} of each")
 
 
+def pointwise(model: Any, X: Any, a: list[int], b: list[int]) -> np.ndarray:
+    """(n,) log p(a, b) / p(a) p(b) of the columns a and b of a user's rows."""
+    if X is None:
+        raise ValueError("pointwise information of a model is of rows: give `rows`.")
+    rows = model.schema_.encode(X)
+    both, one, other = (evidence_of(model, _only(rows, part), model.schema_) for part in ([*a, *b], a, b))
+    kinds = {evidence.kind for evidence in (both, one, other)}
+    if kinds != {"exact"}:
+        raise ValueError(
+            f"{type(model).__name__}'s evidence of these columns is {', '.join(sorted(kinds))}: pointwise information "
+            "needs an exact one; ask for `mutual_information`, which is typed."
+        )
+    return both.values - one.values - other.values
+
+
 def evidence_of(model: Any, rows: np.ndarray, schema: Any) -> Any:
     """The evidence of rows that a schema encoded, as if what a model has never seen did not exist.
 

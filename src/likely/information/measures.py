@@ -176,20 +176,30 @@ def mutual_information(
     return Information.exact(h_a + h_b - h_both, "closed form")
 
 
-def pmi(p: Any) -> np.ndarray:
-    """Pointwise mutual information log p(a, b) / p(a) p(b) of every cell of a table (a, b), in nats.
+def pmi(p: Any, rows: Any = None, a: Columns = 0, b: Columns = 1) -> np.ndarray:
+    """Pointwise mutual information log p(a, b) / p(a) p(b), in nats: of every cell of a table, or of rows by a model.
 
     Of what never occurs it is -inf; of counts it is that of the shares, which is not corrected for chance.
 
     Parameters
     ----------
-    p : a table of probabilities, or `Counts`, of two variables.
+    p : a table of probabilities, or `Counts`, of two variables; or a fitted model whose evidence is exact.
+    rows : (n, d) of which a model is asked. a, b : two sets of its columns.
+
+    Returns
+    -------
+    array
+        Of the table's shape, or (n,) of the rows.
 
     Examples
     --------
     >>> pmi([[0.4, 0.1], [0.1, 0.4]]).round(3).tolist()
     [[0.47, -0.916], [-0.916, 0.47]]
     """
+    if fitted.is_fitted_model(p):
+        one, other = (fitted.places_of(p, columns) for columns in (a, b))
+        _check_apart(one, other)
+        return fitted.pointwise(p, rows, one, other)
     table = p.shares if isinstance(p, Counts) else Discrete(p).probabilities
     if table.ndim != 2:
         raise ValueError(f"`pmi` is of a table of two variables, got one of {table.ndim}.")
