@@ -8,7 +8,16 @@ import numpy as np
 import optax
 import pytest
 
-from likely.training import TrainingConfig, batches, checkpoints, journal, loop, optimisers, program
+from likely.training import (
+    TrainingConfig,
+    batches,
+    checkpoints,
+    journal,
+    loop,
+    optimisers,
+    program,
+    smoothed_cross_entropy,
+)
 from tests.training.checks import (
     check_average,
     check_best_is_kept,
@@ -18,6 +27,7 @@ from tests.training.checks import (
     check_resumed_run_is_the_same,
 )
 from tests.training.problems import least_squares, linear, regression_rows
+from tests.training.regularisation_checks import check_smoothing, check_worst_move
 from tests.training.test_optimisers import check_optimiser, check_weight_decay
 
 DEAL, DIRECTION, SELECT = batches.deal, optimisers._direction, program.select
@@ -220,3 +230,22 @@ def test_the_checks_pass_without_a_bug(tmp_path):
         check_average(0.9)
         check_weight_decay()
         check_optimiser("adam")
+
+
+# ------------------------------------------------------------------ regularisation
+@pytest.mark.usefixtures("x64")
+def test_an_attack_along_the_slope_and_not_its_sign_is_caught():
+    def along(key, losses, x, epsilon):
+        slope = jax.grad(lambda inputs: losses(inputs).sum())(x)
+        return x + epsilon * slope / jnp.linalg.norm(slope, axis=1, keepdims=True)
+
+    caught(check_worst_move, along, 0)
+
+
+@pytest.mark.usefixtures("x64")
+def test_smoothing_over_the_other_classes_only_is_caught():
+    def others(logits, codes, amount):
+        n = logits.shape[1]
+        return smoothed_cross_entropy(logits, codes, amount * n / (n - 1))
+
+    caught(check_smoothing, others, 0)

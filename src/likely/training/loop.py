@@ -18,6 +18,7 @@ from jaxtyping import Array
 from likely.training.batches import Batch, Span, fingerprint
 from likely.training.checkpoints import Checkpoint
 from likely.training.config import TrainingConfig
+from likely.training.curvature import hand_over
 from likely.training.failures import TrainingError, diagnose
 from likely.training.interface import check_validation
 from likely.training.journal import History, Journal, begin, load_saved, restore, save
@@ -101,6 +102,7 @@ def train(
     >>> round(float(result.module[0]), 4), result.n_steps
     (3.0, 50)
     """
+    hand_over(module, objective, rows, state)
     check_validation(config, validate, valid_rows)
     data: dict[str, str | None] = {}  # by fingerprint; reading all rows for one is only worth it for a checkpoint
     if checkpoint is not None or resume is not None:
