@@ -1,7 +1,5 @@
 """Policy gradients on a small grid: score-function estimates of the library against value iteration."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import equinox as eqx
