@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from datetime import date
 from html.parser import HTMLParser
 
 import numpy as np
@@ -15,9 +16,12 @@ from likely.contract.evidence import Evidence
 from likely.information.dependence import most_dependent_pairs, mutual_information
 from likely.leaderboard import Entry, Leaderboard
 from likely.leaderboard.report import probes, row_sections
+from likely.leaderboard.report.imputation_section import SIMPLE, _remark
 from likely.leaderboard.report.png import contact_sheet
 from likely.leaderboard.report.report import report
+from likely.leaderboard.report.table_sections import _instant
 from likely.schema import Column, Schema
+from likely.schema.column import RESOLUTIONS
 
 NASTY = "<script>alert('x')</script> & \"quoted\""
 VOID = {"meta", "img", "br", "path", "use", "rect", "image"}
@@ -292,3 +296,19 @@ def test_odd_rows_have_the_numbers_that_they_have_in_the_file():
     some = likely.compare([likely.Independent()], rows, n_score_rows=8)
     assert set(some.dataset.row_numbers["test"]) <= set(split.test.tolist())
     np.testing.assert_array_equal(some.dataset.test, rows[some.dataset.row_numbers["test"]])
+
+
+@pytest.mark.parametrize(
+    ("resolution", "span", "text"),
+    [("day", 400, "2021-03"), ("day", 20, "2021-03-01"), ("minute", 2000, "03-01 00:00")],
+)
+def test_times_on_an_axis_are_dates(resolution, span, text):
+    day = (date(2021, 3, 1) - date(1970, 1, 1)).days
+    tick = day * RESOLUTIONS["day"] / RESOLUTIONS[resolution]
+    assert _instant(Column("t", "datetime", resolution=resolution), tick, span) == text
+
+
+@pytest.mark.parametrize(("mean", "words"), [(0.1, "not clearly better"), (0.0, "no better")])
+def test_a_remark_does_not_deny_a_gain_that_is_seen(mean, words):
+    totals = {SIMPLE: probes.Scores(0.3, 1.0), "VAE": probes.Scores(0.5, 0.9)}
+    assert f"filled in {words} by VAE" in _remark(probes.Gain("discrete", mean, 0.1), "VAE", totals)

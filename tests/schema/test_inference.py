@@ -240,3 +240,19 @@ def test_schemas_as_toml_and_json(tmp_path, global_random_seed):
         read_schema(tmp_path / "s.toml")
     with pytest.raises(SchemaError, match="cannot read a schema"):
         read_schema(tmp_path / "absent.toml")
+
+
+def test_repeated_numbers_on_no_grid_are_ordinal_and_come_back():
+    """Two of them are binary: neither is whole, which a frame of numbers must not mind."""
+    rng = np.random.default_rng(0)
+    for values, kind in (([2**0.5, 2.0, np.e, np.pi], "ordinal"), ([1.5, 4.0], "binary")):
+        table = pl.DataFrame({"x": rng.choice(values, 200)})
+        schema = Schema.infer(table)
+        assert (schema.kinds, schema.columns[0].categories) == ((kind,), tuple(values))
+        assert schema.decode(schema.encode(table)).equals(table)
+        assert schema.as_real().kinds == ("real",)
+
+
+def test_a_number_that_nearly_all_cells_repeat_is_a_spike():
+    cells = np.append(np.full(590, 20.5), np.random.default_rng(0).normal(size=10))
+    assert Schema.infer(pl.DataFrame({"x": cells})).columns[0].spikes == (20.5,)

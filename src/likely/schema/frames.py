@@ -73,6 +73,8 @@ def _series(column: Column, cells: np.ndarray, library: str) -> Any:
         kind = nw.String if all(isinstance(v, str | None) for v in values) else None
         if kind is None and dtype in _WHOLE and None not in values:
             kind = getattr(nw, dtype)
+        if dtype in ("Float32", "Float64"):  # categories that are numbers, some of them whole
+            kind, values = getattr(nw, dtype), [None if v is None else float(v) for v in values]
         return nw.new_series(column.name, values, kind, backend=library)  # type: ignore[arg-type]
     whole = bool(np.isfinite(cells).all() and (cells == np.rint(cells)).all())
     if whole and (dtype in _WHOLE or (not dtype and column.kind in ("binary", "count"))):
@@ -84,7 +86,9 @@ def _series(column: Column, cells: np.ndarray, library: str) -> Any:
     ):
         values = [None if np.isnan(cell) else int(cell) for cell in cells]
         return nw.new_series(column.name, values, getattr(nw, dtype), backend=library)  # type: ignore[arg-type]
-    return nw.new_series(column.name, cells, nw.Float32 if dtype == "Float32" else nw.Float64, backend=library)  # type: ignore[arg-type]
+    made = nw.new_series(column.name, cells, nw.Float32 if dtype == "Float32" else nw.Float64, backend=library)  # type: ignore[arg-type]
+    # What is unobserved is null, as in columns of other types; pandas knows NaN alone.
+    return made if library == "pandas" or not np.isnan(cells).any() else made.fill_nan(None)
 
 
 def _categories(column: Column, values: list[Any], library: str) -> Any:

@@ -198,6 +198,10 @@ def poisson_p_value(values: np.ndarray, counts: np.ndarray) -> float:
 # ---------------------------------------------------------------------- reals
 def _read_reals(values: np.ndarray, counts: np.ndarray) -> Numbers:
     n = counts.sum()
+    if np.median(counts) >= SPIKE_CELLS:  # A density of such values would rise without bound around each of them.
+        categories = tuple(plain(value) for value in values)
+        why = f"{len(values)} different numbers, most of them {SPIKE_CELLS} times or more"
+        return Numbers("ordinal", why, {"categories": categories, "unseen": "reserve"})
     is_spike = counts >= max(SPIKE_CELLS, SPIKE_SHARE * n)
     for end in (0, -1):
         is_spike[end] |= counts[end] >= max(SPIKE_CELLS, _END_SHARE * n)
@@ -206,14 +210,14 @@ def _read_reals(values: np.ndarray, counts: np.ndarray) -> Numbers:
     if is_spike.sum() > _MOST_SPIKES:  # Values repeat throughout, so that none of them stands out.
         is_spike[:] = False
     rest, weights = values[~is_spike], counts[~is_spike]
-    if len(rest) < FEW:
-        return Numbers("real", "numbers", {})
     about: dict[str, Any] = {"spikes": tuple(plain(value) for value in values[is_spike])}
     why = ["numbers that are not rounded"]
     if is_spike.any():
         why.append(
             f"of which {counts[is_spike].sum() / n:.0%} repeat {'one value' if is_spike.sum() == 1 else 'a few'}"
         )
+    if len(rest) < FEW:  # Too few to tell their shape.
+        return Numbers("real", ", ".join(why), about)
     mean = float(np.average(rest, weights=weights))
     deviation = float(np.sqrt(np.average((rest - mean) ** 2, weights=weights)))
     if _is_odd_shaped(rest, weights):

@@ -53,13 +53,14 @@ def imputation_section(board: Leaderboard, train: np.ndarray, colours: dict[str,
 
 def _remark(gain: probes.Gain, best: str | None, totals: dict[str, probes.Scores]) -> str:
     own, simple = totals[str(best)], totals[SIMPLE]
+    how = "not clearly better" if gain.mean > 0 else "no better"
     if gain.of == "numeric":
         return (
-            f"Hidden numbers are filled in no better by {best} than by the column's mean "
+            f"Hidden numbers are filled in {how} by {best} than by the column's mean "
             f"(error {own.rmse:.2f} against {simple.rmse:.2f} sd)."
         )
     return (
-        f"Hidden categories are filled in no better by {best} than by the most frequent one "
+        f"Hidden categories are filled in {how} by {best} than by the most frequent one "
         f"({1 - own.accuracy:.1%} wrong against {1 - simple.accuracy:.1%})."
     )
 

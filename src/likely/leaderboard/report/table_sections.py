@@ -18,6 +18,7 @@ from likely.leaderboard.report.imputation_section import imputation_section
 from likely.leaderboard.report.page import MUTED, Material, chart, dashes, dot, section, short
 from likely.leaderboard.report.row_sections import odd_rows_section, synthetic_section
 from likely.schema import Column, Schema
+from likely.schema.column import RESOLUTIONS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,6 +99,17 @@ def _histogram(axes: Axes, column: Column, data: np.ndarray, samples: dict, colo
         heights = np.histogram(cells, edges)[0] / max(1, len(cells))
         axes.stairs(heights, edges, color=colours[name], lw=1.2, ls=dashes(colours[name]))
     axes.locator_params(axis="x", nbins=4)
+    if column.kind == "datetime":
+        axes.locator_params(axis="x", nbins=3)
+        axes.xaxis.set_major_formatter(lambda tick, _: _instant(column, tick, edges[-1] - edges[0]))
+
+
+def _instant(column: Column, tick: float, span: float) -> str:
+    """A time, counted in the column's resolution, as finely as a range of so many of them asks for."""
+    size = RESOLUTIONS[str(column.resolution)]
+    days = span * size / RESOLUTIONS["day"]
+    first, last = (0, 7) if days > 90 else (0, 10) if days > 3 else (5, 16)
+    return str(np.datetime64(round(tick * size), "us"))[first:last].replace("T", " ")
 
 
 def _bars(axes: Axes, column: Column, data: np.ndarray, samples: dict, colours: dict[str, str]) -> None:
@@ -148,7 +160,8 @@ def _pairs(data: np.ndarray, samples: dict[str, np.ndarray], schema: Schema, col
 def _scatter(axes: Axes, cells: np.ndarray, schema: Schema, pair: tuple[int, int], colour: str) -> None:
     rng = np.random.RandomState(0)
     cells = cells[~np.isnan(cells).any(axis=1)]
-    spread = [0.0 if schema.kinds[place] == "real" else 0.6 for place in pair]
+    columns = [schema.columns[place] for place in pair]
+    spread = [0.0 if column.kind == "real" else 0.6 * (column.step or 1) for column in columns]
     jittered = cells + (rng.random_sample(cells.shape) - 0.5) * spread
     axes.scatter(jittered[:, 0], jittered[:, 1], s=3.5, color=colour, alpha=0.55, lw=0, rasterized=True)
 
