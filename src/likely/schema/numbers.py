@@ -199,9 +199,8 @@ def poisson_p_value(values: np.ndarray, counts: np.ndarray) -> float:
 def _read_reals(values: np.ndarray, counts: np.ndarray) -> Numbers:
     n = counts.sum()
     if np.median(counts) >= SPIKE_CELLS:  # A density of such values would rise without bound around each of them.
-        categories = tuple(plain(value) for value in values)
-        why = f"{len(values)} different numbers, most of them {SPIKE_CELLS} times or more"
-        return Numbers("ordinal", why, {"categories": categories, "unseen": "reserve"})
+        often = f"{len(values)} different numbers, most of them {SPIKE_CELLS} times or more"
+        return Numbers("ordinal", often, {"categories": tuple(plain(v) for v in values), "unseen": "reserve"})
     is_spike = counts >= max(SPIKE_CELLS, SPIKE_SHARE * n)
     for end in (0, -1):
         is_spike[end] |= counts[end] >= max(SPIKE_CELLS, _END_SHARE * n)
