@@ -73,3 +73,25 @@ def test_what_is_exact_or_nothing_is_refused_with_a_way_out(grid):
     with pytest.raises(TooLargeError, match=r"EM needs these sums.*fill the holes"):
         learner.fit(holed)
     assert learner.fit(rows).evidence(rows).kind == "exact"
+
+
+def test_rows_of_ignorance_are_those_that_refits_without_each_row_speak_for():
+    """The oracle fits once for every row and number: the log p of a row by all others, families of holes left out."""
+    from likely.models.graphs.bayesian_network.learning import TABLE_COUNTS
+
+    rng = np.random.default_rng(3)
+    a = rng.integers(0, 3, 30)
+    table = pl.DataFrame({"a": [f"s{i}" for i in a], "b": [f"s{i}" for i in (a + (rng.random(30) < 0.4)) % 3]})
+    chosen = likely.BayesianNetwork("a -> b", random_state=0).fit(table)
+    scores = []
+    for count in TABLE_COUNTS:
+        fits = (
+            likely.BayesianNetwork("a -> b", pseudo_count=float(count), schema=chosen.schema_).fit(
+                table.filter(pl.int_range(30) != row)
+            )
+            for row in range(30)
+        )
+        scores.append(sum(net.score(table[row]) for row, net in enumerate(fits)))
+    assert chosen.pseudo_count_ == TABLE_COUNTS[int(np.argmax(scores))]
+    fixed = likely.BayesianNetwork("a -> b", pseudo_count=chosen.pseudo_count_).fit(table)
+    np.testing.assert_array_equal(fixed.evidence(table).values, chosen.evidence(table).values)

@@ -21,7 +21,7 @@ def bits(seed, n=300):
 
 def test_one_tree_is_the_most_likely_network_of_that_shape(x64, global_random_seed):
     rows = bits(global_random_seed)
-    tree, network = likely.TreeMixture(1).fit(rows), likely.BayesianNetwork("tree").fit(rows)
+    tree, network = likely.TreeMixture(1).fit(rows), likely.BayesianNetwork("tree", pseudo_count=1.0).fit(rows)
     assert set(map(frozenset, tree.graphs()[0].edges)) == set(map(frozenset, network.graph_.edges))
     every = np.array(list(product((0.0, 1.0), repeat=6)))
     np.testing.assert_allclose(tree.score_samples(every), network.score_samples(every), rtol=1e-10)

@@ -7,7 +7,7 @@ prior's part, and never falls (Dempster, Laird and Rubin, 1977; exact expectatio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,21 +23,50 @@ from likely.models.graphs.bayesian_network.nodes import (
 )
 from likely.models.graphs.bayesian_network.rows import NetworkRows, Piece
 
+TABLE_COUNTS = 2.0 ** np.arange(-2, 8)  # rows of ignorance that are compared
 _ROWS_TOGETHER = 4096  # whose expectations are held at a time
 
 
 @dataclass(frozen=True)
 class Prior:
-    """Rows of ignorance: how many, whether for a whole table, the least variance, and the mean of each count."""
+    """Rows of ignorance: how many, whether for a whole table, the least variance, and the mean of each count.
+
+    Tables may have a number of their own, `table_count`.
+    """
 
     pseudo_count: float
     is_bdeu: bool
     min_variance: float
     count_means: np.ndarray
+    table_count: float | None = None
 
     def per_row(self, node: Node) -> float:
         """Rows of ignorance for each row of a node's parameters."""
-        return self.pseudo_count / node.n_rows if self.is_bdeu else self.pseudo_count
+        own = self.table_count if node.is_discrete and self.table_count is not None else self.pseudo_count
+        return own / node.n_rows if self.is_bdeu else own
+
+    def by_rows(self, rows: np.ndarray, layout: Layout, weights: np.ndarray | None = None) -> Prior:
+        """The same with as many for tables as make each row likeliest by the others (Stone, 1974).
+
+        Rows speak for the families that they observe whole. One number serves all tables: one for each would follow
+        the noise of small ones.
+        """
+        weights = np.ones(len(rows)) if weights is None else weights
+        counts = available_statistics(rows, layout, weights)
+        found = [(node, counts[node.place]) for node in layout.nodes if node.is_discrete]
+        if not found:
+            return self
+        options = [replace(self, table_count=float(count)) for count in TABLE_COUNTS]
+        scores = [sum(_left_out(c, one.per_row(node) / node.n_states) for node, c in found) for one in options]
+        return options[int(np.argmax(scores))]
+
+
+def _left_out(counts: np.ndarray, added: float) -> float:
+    """Log-likelihood of the rows behind counts (q, K), each by the table of all others and so much in every cell."""
+    total = np.maximum(counts.sum(axis=1, keepdims=True) - 1, 0.0) + added * counts.shape[1]
+    seen = counts > 0
+    shares = (np.maximum(counts - 1, 0.0) + added) / total
+    return float((counts[seen] * np.log(shares[seen])).sum())
 
 
 def fit_params(

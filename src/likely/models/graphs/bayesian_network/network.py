@@ -54,7 +54,7 @@ class BayesianNetwork(Model):
         likely tree (Chow and Liu); "search", by changes of one edge at a time that raise a score; "constraint", by
         tests of independence (PC); "optimal", the best score of all graphs, up to 18 columns.
     criterion : the score of "search" and "optimal": "bdeu", the marginal likelihood with `pseudo_count` rows of
-        ignorance, "bic" or "aic".
+        ignorance, one for None, "bic" or "aic".
     required, forbidden : edges (parent, child), or text such as "a -> b", that a learned graph must and must not have.
     tiers : lists of columns, causes first: no edge leads back from a later to an earlier one.
     max_parents : of a column in a learned graph.
@@ -62,7 +62,8 @@ class BayesianNetwork(Model):
         brought nothing.
     n_tabu : steps of a tabu walk without a better graph after which "search" ends; both 0 are plain hill climbing.
     significance : of the tests of "constraint".
-    pseudo_count : rows of ignorance that are added to what is counted.
+    pseudo_count : rows of ignorance that are added to what is counted; None adds to tables as many as make each row
+        likeliest by the others (`pseudo_count_` after a fit), and one elsewhere.
     prior : "bdeu" spreads them over the whole table of a column, so that equivalent graphs fit equally well; "rows"
         gives as many to each state of the parents.
     max_iter, tol : where cells are missing, EM stops when the objective rises by less than `tol` nats a row.
@@ -78,7 +79,8 @@ class BayesianNetwork(Model):
 
     Attributes
     ----------
-    graph_ : the graph. history_ : "objective", which never falls, of EM. n_iter_, converged_ : of EM.
+    graph_ : the graph. pseudo_count_ : rows of ignorance of tables.
+    history_ : "objective", which never falls, of EM. n_iter_, converged_ : of EM.
 
     Examples
     --------
@@ -101,7 +103,7 @@ class BayesianNetwork(Model):
     n_rounds: Whole = 8
     n_tabu: Whole = 10
     significance: Share = 0.01
-    pseudo_count: NonNegative = 1.0
+    pseudo_count: NonNegative | None = None
     prior: Literal["bdeu", "rows"] = "bdeu"
     max_iter: Count = 100
     tol: NonNegative = 1e-4
@@ -177,6 +179,9 @@ class BayesianNetwork(Model):
                 "given: leave them out, or take structure='search'."
             )
         self.edges_ = [list(edge) for edge in graph.directed_edges]
+        if self.pseudo_count is None:
+            prior = prior.by_rows(rows, self._layout, run.weight)
+        self.pseudo_count_ = prior.pseudo_count if prior.table_count is None else prior.table_count
         stopping = (self.max_iter, self.tol, self.memory_budget)
         try:
             params, trace, done = fit_params(rows, self._layout, prior, *stopping, run.weight)
@@ -206,7 +211,8 @@ class BayesianNetwork(Model):
         def draws(graph: Graph, n: int, rng: np.random.Generator) -> np.ndarray:
             layout = Layout.of(graph, names, columns)
             try:
-                params, _, _ = fit_params(rows, layout, prior, _STRUCTURE_ITER, self.tol, self.memory_budget)
+                own = prior.by_rows(rows, layout) if self.pseudo_count is None else prior
+                params, _, _ = fit_params(rows, layout, own, _STRUCTURE_ITER, self.tol, self.memory_budget)
                 return NetworkRows(layout, params, self.memory_budget).draws(rng, rows, n)
             except TooLargeError as error:
                 raise error.advising(_HOLES_NEED_SUMS) from None
@@ -215,7 +221,8 @@ class BayesianNetwork(Model):
 
     @property
     def _learner(self) -> Learner:
-        return Learner(self.structure, self.criterion, self.pseudo_count, self.n_rounds, self.n_tabu, self.significance)
+        count = self._count
+        return Learner(self.structure, self.criterion, count, self.n_rounds, self.n_tabu, self.significance)
 
     def _evidence(self, rows, key):
         try:
@@ -325,7 +332,12 @@ class BayesianNetwork(Model):
     # ---------------------------------------------------------------------- plumbing
     def _prior(self, rows: np.ndarray, weights: np.ndarray | None = None) -> Prior:
         means = np.nan_to_num(_means(rows, weights), nan=1.0)
-        return Prior(self.pseudo_count, self.prior == "bdeu", self.min_variance, np.maximum(means, 1e-6))
+        return Prior(self._count, self.prior == "bdeu", self.min_variance, np.maximum(means, 1e-6))
+
+    @property
+    def _count(self) -> float:
+        """Rows of ignorance in scores and of numbers."""
+        return 1.0 if self.pseudo_count is None else self.pseudo_count
 
     @property
     def _knowledge(self) -> Knowledge:

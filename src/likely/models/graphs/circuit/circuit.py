@@ -20,13 +20,14 @@ from likely.contract.trained import MIN_HELD_OUT, between, epochs_for
 from likely.models.graphs.circuit.answers import CircuitModel, CircuitParams
 from likely.models.graphs.circuit.hidden_tree import Start, mixture_plan
 from likely.models.graphs.circuit.learning import Learner, Schedule
-from likely.models.graphs.circuit.search import MOST_STATES, Growing, Settings, chosen_settings
+from likely.models.graphs.circuit.search import FIRST_STATES, MOST_STATES, Growing, Settings, chosen_settings
 from likely.runtime import generator
 from likely.training.progress import current_reporter
 
 _N_VISITS = 150_000  # rows that the learning of a tree sees in all where nobody says for how many epochs
 _ROWS_A_STATE = 10  # Fewer leave a state's cells to chance.
-_TREES_SECONDS = 120.0  # that the averaged trees may take together, about
+_TREES_SECONDS = 180.0  # that the averaged trees may take together, about
+_FEWEST_TREES = 2  # for which there must be time: states are not doubled beyond that
 
 
 def _tree_seconds(n_rows: int, n_epochs: int, n_columns: int, n_states: int) -> float:
@@ -43,7 +44,7 @@ class Circuit(CircuitModel):
     ----------
     n_states : states of each latent; None doubles them for as long as validation rows gain (`n_states_` after a fit).
     n_trees : how many are averaged, each along the most likely tree of rows drawn with repetition, but for the first;
-        None as many as are learned in about two minutes of one core, from 3 to 16 (`n_trees_` after a fit).
+        None as many as are learned in about three minutes of one core, from 2 to 16 (`n_trees_` after a fit).
     pseudo_count : rows of the column's own distribution that each state adds to its cells, and of all states equally
         to what follows it; None chooses by validation rows (`pseudo_count_` after a fit).
     n_epochs : of EM in batches; None as many as make 150,000 rows, from 6 to 40.
@@ -127,7 +128,7 @@ class Circuit(CircuitModel):
 
     def _settings(self, growing: Growing, seed: int) -> Settings:
         """Those given, and the rest by validation where there are rows for that."""
-        most = between(2, len(growing.rows) // _ROWS_A_STATE, MOST_STATES)
+        most = between(2, len(growing.rows) // _ROWS_A_STATE, self._affordable_states(growing))
         settings = Settings(
             self.n_states or most, 0.3 if self.pseudo_count is None else self.pseudo_count, Start(), self.min_variance
         )
@@ -146,7 +147,15 @@ class Circuit(CircuitModel):
 
     def _affordable(self, growing: Growing, n_states: int) -> int:
         seconds = _tree_seconds(len(growing.rows), growing.schedule.n_epochs, self.columns_.n_columns, n_states)
-        return between(3, int(_TREES_SECONDS / seconds), 16)
+        return between(_FEWEST_TREES, int(_TREES_SECONDS / seconds), 16)
+
+    def _affordable_states(self, growing: Growing) -> int:
+        """As many as leave the time for a few trees."""
+        size = (len(growing.rows), growing.schedule.n_epochs, self.columns_.n_columns)
+        n_states = MOST_STATES
+        while n_states > FIRST_STATES and _FEWEST_TREES * _tree_seconds(*size, n_states) > _TREES_SECONDS:
+            n_states //= 2
+        return n_states
 
     def _parted(self, rows: np.ndarray, run: FitRun, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None]:
         """Rows to learn from, and rows to validate by."""
