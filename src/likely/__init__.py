@@ -99,6 +99,7 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as real impor
     from likely.models.prediction.imputer import Imputer as Imputer
     from likely.models.prediction.joint import JointPredictor as JointPredictor
     from likely.models.prediction.linear.linear_predictor import LinearPredictor as LinearPredictor
+    from likely.models.prediction.network.network_predictor import NetworkPredictor as NetworkPredictor
     from likely.models.prediction.pretrained.classifier import PretrainedClassifier as PretrainedClassifier
     from likely.models.prediction.pretrained.pretraining import PretrainedStack as PretrainedStack
     from likely.models.prediction.pretrained.pretraining import pretrain as pretrain

@@ -18,6 +18,7 @@ SMALL = {
     "LinearPredictor": {"n_draws": 16},
     "SupportVectorMachine": {"n_draws": 16, "n_folds": 3},
     "Bagged": {"predictor": likely.LinearPredictor("map", n_draws=16), "n_members": 3},
+    "NetworkPredictor": {"hidden": (8,), "n_epochs": 30, "n_draws": 16, "dropout": 0.0, "learning_rate": 0.02},
     "RBMClassifier": {"machine": likely.RBM(5, n_epochs=40, n_chains=20)},
     "PretrainedClassifier": {"layers": (5,), "n_epochs": 30, "n_pretraining_epochs": 3, "learning_rate": 0.1},
 }
@@ -182,6 +183,23 @@ def test_bad_input_is_refused_before_any_work(name, fitted, monkeypatch):
         fitted[name].evidence(X[:2], ["oak", "yew"])
     with pytest.raises(ValueError, match="must be known, but row 1 has none"):
         fitted[name].evidence(X[:2], ["oak", None])
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_targets_with_nothing_to_learn_are_refused_before_any_work(name, monkeypatch):
+    X = data(0)[0]
+    monkeypatch.setattr(registry.model_class(name), "_fit", lambda *a: pytest.fail("it was fitted"))
+    for target, message in (
+        (np.full(120, 3.5), "3.5 in all 120 rows: there is nothing to predict"),
+        ([f"row {i}" for i in range(120)], "a class of its own for each of its 120 rows"),
+        (np.where(np.arange(120) == 7, np.inf, np.arange(120)), "infinity, in row 7"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            small(name).fit(X, target)
+    uses = small(name)._uses_unlabelled
+    if not uses:
+        with pytest.raises(ValueError, match="NaN in row 3, and"):
+            small(name).fit(X, np.where(np.arange(120) == 3, np.nan, np.arange(120) / 7))
 
 
 @pytest.mark.parametrize("name", NAMES)

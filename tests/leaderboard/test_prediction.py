@@ -64,10 +64,8 @@ def test_numbers_are_ranked_with_r_squared_beside(tmp_path):
 
 def test_the_line_up_follows_the_target():
     data = likely.datasets.load("digits")
-    classifiers = {"RBMClassifier", "PretrainedClassifier"}
-    assert (
-        set(predictors(data)) == {"y alone", "joint Mixture", "LinearPredictor", "SupportVectorMachine"} | classifiers
-    )
+    classifiers = {"RBMClassifier", "PretrainedClassifier", "SupportVectorMachine"}
+    assert set(predictors(data)) == {"y alone", "joint Mixture", "LinearPredictor", "NetworkPredictor"} | classifiers
 
 
 def test_models_and_predictors_may_be_mixed():

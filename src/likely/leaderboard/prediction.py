@@ -16,8 +16,6 @@ from likely.schema import SchemaError
 from likely.storage import registry
 
 N_DRAWN_ROWS = 2000  # Of numbers, calibration is found by draws of as many test rows at most.
-
-
 _ROWS_OF_KERNELS = 5000  # beyond which a machine that compares all rows with each other takes minutes
 
 
@@ -65,7 +63,7 @@ def prediction_calibration(fitted: Any, rows: Any, target: np.ndarray, seed: int
 def predictors(dataset: Dataset) -> dict[str, Any]:
     """A line-up for the target of a data set: y by itself, models of both together, linear and other predictors."""
     found = {"y alone": joint("Independent", dataset), "joint Mixture": joint("Mixture", dataset)}
-    found |= {"LinearPredictor": _suited("LinearPredictor", dataset)}
+    found |= {name: _suited(name, dataset) for name in ("LinearPredictor", "NetworkPredictor")}
     if len(dataset.train) <= _ROWS_OF_KERNELS:
         found |= {"SupportVectorMachine": _suited("SupportVectorMachine", dataset)}
     if are_classes(plain_known(dataset)):

@@ -267,6 +267,14 @@ ENTRIES: tuple[Entry, ...] = (
         learns_from="labels",
     ),
     Entry(
+        "NetworkPredictor",
+        "likely.models.prediction.network.network_predictor",
+        "prediction",
+        "a perceptron or convolutions for any target, with what is known of the weights",
+        hooks=(),
+        learns_from="labels",
+    ),
+    Entry(
         "RBMClassifier",
         "likely.models.energy.harmonium.rbm_classifier",
         "energy",

@@ -110,7 +110,7 @@ class FeaturePredictor(Predictor):
 
     # ------------------------------------------------------------------- using
     def _condition(self, rows: np.ndarray, key: jax.Array) -> ConditionalParts:
-        whole, holed = _split(rows)
+        whole, holed = self._split(rows)
         laws = [self._laws_of(self._features(rows[whole]))] if len(whole) or not len(holed) else []
         averaged = [self._averaged(row) for row in rows[holed]]
         places = [whole] * len(laws) + [holed[i : i + 1] for i in range(len(holed))]
@@ -129,7 +129,7 @@ class FeaturePredictor(Predictor):
         return ConditionalParts(mean, sample, self._in_words(len(holed) > 0), stderr)
 
     def _evidence(self, rows: np.ndarray, targets: np.ndarray, key: jax.Array) -> Evidence:
-        whole, holed = _split(rows)
+        whole, holed = self._split(rows)
         method = self._in_words(len(holed) > 0)
         parts, places = [], []
         if len(whole) or not len(holed):
@@ -139,6 +139,15 @@ class FeaturePredictor(Predictor):
             parts.append(self._averaged(rows[place]).evidence(targets[place][None], method))
             places.append(np.array([place]))
         return _joined(parts, places, method)
+
+    def _split(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Places of complete rows, and of rows that are averaged over draws."""
+        holed = self._holed(rows)
+        return np.flatnonzero(~holed), np.flatnonzero(holed)
+
+    def _holed(self, rows: np.ndarray) -> np.ndarray:
+        """(n,) whether what a row lacks is to be drawn."""
+        return np.isnan(rows).any(axis=1)
 
     def _laws_of(self, x: np.ndarray) -> Laws:
         """Laws in blocks of one size, so that a row's bits do not depend on how many others are asked for."""
@@ -212,12 +221,6 @@ class FeaturePredictor(Predictor):
 def has_holes(rows: np.ndarray) -> bool:
     """Whether a cell is NaN; by a sum, which needs no room for a mask."""
     return bool(np.isnan(rows.sum()))
-
-
-def _split(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Places of complete rows, and of rows with holes."""
-    holed = np.isnan(rows).any(axis=1)
-    return np.flatnonzero(~holed), np.flatnonzero(holed)
 
 
 def _first(laws: Laws, n: int) -> Laws:
