@@ -185,6 +185,7 @@ def test_bad_input_is_refused_before_any_work(name, fitted, monkeypatch):
         fitted[name].evidence(X[:2], ["oak", None])
 
 
+@pytest.mark.filterwarnings("ignore:The number of unique classes:UserWarning")  # scikit-learn's, before our error
 @pytest.mark.parametrize("name", NUMBERS)
 def test_targets_with_nothing_to_learn_are_refused_before_any_work(name, monkeypatch):
     X = data(0)[0]

@@ -165,7 +165,7 @@ def test_several_targets_some_of_them_missing():
 def test_settings_that_contradict_each_other_are_refused():
     X, y = checks.gaussian_rows(0, 20)
     for settings, message in (
-        ({"hidden": (0,)}, "sizes of at least 1"),
+        ({"hidden": (0,)}, "at least 1"),
         ({"posterior": "dropout", "dropout": 0.0}, "needs `dropout` above 0"),
         ({"posterior": "laplace", "missing": "mask"}, "needs complete inputs"),
         ({"channels": (4,)}, "these rows are none"),

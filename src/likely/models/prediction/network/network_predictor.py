@@ -125,10 +125,9 @@ class NetworkPredictor(HeldOut, GradientTrained, FeaturePredictor):
     # ---------------------------------------------------------------- learning
     def _check(self) -> None:
         super()._check()
-        if not are_sizes((*self.hidden, *self.channels)):
-            raise ValueError(
-                f"`hidden` and `channels` must be sizes of at least 1, got {self.hidden}, {self.channels}."
-            )
+        for name in ("hidden", "channels"):
+            if not are_sizes(getattr(self, name)):
+                raise ValueError(f"`{name}` must hold whole numbers of at least 1, got {getattr(self, name)!r}.")
         if self.posterior == "dropout" and (not self.dropout or not self.hidden):
             raise ValueError("posterior='dropout' needs `dropout` above 0 and hidden layers: set them.")
         if self.posterior == "laplace" and self.missing == "mask":
