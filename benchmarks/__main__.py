@@ -62,6 +62,7 @@ NAMES = (
     "graphs",
     "graph_learning",
     "convolution",
+    "adversarial",
     "linear",
 )
 

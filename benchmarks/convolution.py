@@ -67,13 +67,12 @@ def _measure(picture: tuple[int, ...], kernel: tuple[int, int], seed: int, n_rou
         for method, program in programs.items():
             taken, _ = cpu_stopwatch(lambda program=program: jax.block_until_ready(program(x, weights)))
             seconds[method] = min(seconds[method], taken)
-    padded = (n, *(side + size - stride,) * 2, c)
     return {
         "pictures": picture,
         "kernel": kernel,
         "seconds": seconds,
         "fastest": min(seconds, key=seconds.get),  # type: ignore[arg-type]
-        "rule": fastest(padded, weights.shape, stride),
+        "rule": fastest(weights.shape, stride),
         "apart": max(_apart(results[method], results["direct"]) for method in METHODS),
     }
 

@@ -24,6 +24,13 @@ def test_window_that_the_stride_does_not_divide_is_refused():
         TransposedConvolution(jax.random.key(0), 1, 1, size=3, stride=2)
 
 
+@pytest.mark.parametrize("net", [ImageEncoder, ImageDecoder])
+def test_image_networks_have_no_maxout(net):
+    given = ((4, 4), 2) if net is ImageEncoder else (2, (4, 4))
+    with pytest.raises(ValueError, match=r"of an image network must be one of absolute.*got 'maxout'"):
+        net(jax.random.key(0), *given, channels=(1,), activation="maxout")
+
+
 @eqx.filter_jit
 def _there_and_back(key, rows):
     """Colour pictures with an odd side through an encoder and its mirror image, and what a shift does to codes."""

@@ -99,8 +99,7 @@ def test_what_does_not_fit_is_refused():
 
 
 def test_auto_is_one_of_the_three():
-    shapes = [((1, 9, 9, c), (k, k, c, 4)) for c in (1, 64) for k in (1, 3, 7)]
-    assert {fastest(*shape) for shape in shapes} == set(METHODS)
+    assert {fastest((k, k, c, 4)) for c in (1, 64) for k in (1, 3, 7)} == set(METHODS)
 
 
 # ------------------------------------------------------------------ pooling

@@ -132,6 +132,7 @@ class ImageEncoder(eqx.Module):
         output_gain: float = 1.0,
         dtype: Any = None,
     ):
+        _check_activation(activation)
         sizes = (_channels(image_shape), *channels)
         head_key, *keys = jax.random.split(key, len(sizes))
         pairs = zip(keys, sizes[:-1], sizes[1:], strict=True)
@@ -196,6 +197,7 @@ class ImageDecoder(eqx.Module):
         activation: str = "gelu",
         dtype: Any = None,
     ):
+        _check_activation(activation)
         sizes = (_channels(image_shape), *channels)[::-1]
         head_key, *keys = jax.random.split(key, len(sizes))
         pairs = zip(keys, sizes[:-1], sizes[1:], strict=True)
@@ -228,6 +230,11 @@ def shrinking_shapes(image_shape: Sequence[int], n_layers: int) -> tuple[tuple[i
 
 def _channels(image_shape: Sequence[int]) -> int:
     return int(image_shape[2]) if len(image_shape) > 2 else 1
+
+
+def _check_activation(name: str) -> None:
+    if name not in ACTIVATIONS:
+        raise ValueError(f"`activation` of an image network must be one of {', '.join(ACTIVATIONS)}, got {name!r}.")
 
 
 def _check_window(size: int, stride: int) -> None:
