@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from likely.datasets import CONVENTION
 from likely.leaderboard.board import Entry, Leaderboard
 from likely.leaderboard.wording import (
+    CALIBRATED,
+    HELD,
     LEGEND,
     SCORES,
     STANDINGS,
@@ -51,6 +53,14 @@ def _is_assessed(board: Leaderboard) -> bool:
     return any(entry.calibration is not None for entry in board.ranked)
 
 
+def legend_of(board: Leaderboard) -> tuple[str, ...]:
+    """What the signs mean, of those that the table has."""
+    if not _is_assessed(board):
+        return LEGEND
+    is_class = board.score_name == "accuracy"
+    return (*LEGEND, CALIBRATED if is_class else HELD)
+
+
 def cells(entry: Entry, board: Leaderboard, digits: int = 2) -> tuple[str, ...]:
     """The cells of a ranked entry's row, under the board's headings."""
     mark = STANDINGS[entry.standing]
@@ -79,7 +89,7 @@ def as_rich(board: Leaderboard, width: int = WIDTH) -> Group:
 
     digits = min(2, digits_for(board))
     table = _ranking(board, digits, width) if board.ranked else Text(_title(board), style="bold")
-    legend = (Text(line, style="dim") for line in LEGEND)
+    legend = (Text(line, style="dim") for line in legend_of(board))
     return Group(table, *_those_apart(board, digits), Text(verdict(board)), *legend)
 
 
@@ -161,6 +171,6 @@ def as_html(board: Leaderboard) -> str:
         f"<li>{', '.join(f'<b>{escape(e.name)}</b> {escape(evidence(e, digits))}' for e in group)}: {escape(why)}</li>"
         for why, group in apart_by_reason(board)
     )
-    legend = "<br>".join(escape(line) for line in LEGEND)
+    legend = "<br>".join(escape(line) for line in legend_of(board))
     apart = f"<p>Apart:</p><ul>{apart}</ul>" if apart else ""
     return f"<p><b>{escape(board.name)}</b>: {escape(verdict(board))}</p>{ranked}{apart}<p><small>{legend}</small></p>"

@@ -17,6 +17,9 @@ LEGEND = (
     "~ not separated from the best   ? a bound leaves open which is better",
 )
 
+CALIBRATED = "calibration: root mean square of probability − share, less what chance gives, [ ] 95% interval"
+HELD = "calibration: share of test rows whose number lay in its 90% interval"
+
 
 def number(value: float, digits: int = 2) -> str:
     """A number with a real minus sign and thousands apart; a dash for none, ∞ for no limit.
