@@ -17,6 +17,7 @@ from likely.calibration.reading import events
 from likely.calibration.reliability import N_BINS, equal_bins
 
 N_RESAMPLES = 1000
+_GRID = 601
 # The mean of so many rows is a Gaussian variable to a part in a hundred of its deviation, and drawn as one.
 _LARGE_BIN = 4000
 
@@ -28,7 +29,7 @@ class CalibrationError:
     Parameters
     ----------
     value : root mean square error over bins, the part that chance gives taken off; 0 where nothing is left.
-    low, high : bootstrap interval of it, at `level`.
+    low, high : bootstrap interval of it, at `level`; near 0 it is one-sided in effect.
     uncorrected : the same without taking anything off, which is what is usually quoted.
     chance : what a perfect predictor of as many rows shows of that on average.
     chance_high : what it shows at most, in a share `level` of cases.
@@ -40,7 +41,7 @@ class CalibrationError:
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(500)
     >>> print(calibration_error(p, rng.random(500) < p))
-    calibration error 0.000 [0.000, 0.036]; uncorrected 0.039, where chance alone shows 0.055 (at most 0.080); 500 rows
+    calibration error 0.000 [0.000, 0.033]; uncorrected 0.039, where chance alone shows 0.055 (at most 0.080); 500 rows
     """
 
     value: float
@@ -87,16 +88,13 @@ def calibration_error(
     bins = equal_bins(p, n_bins)
     gaps = [happened[rows] - p[rows] for rows in bins]
     squared, corrected = (sum(parts) for parts in zip(*(_squares(gap, len(p)) for gap in gaps), strict=True))
-    again = sum(_resampled(rng, gap, len(p)) for gap in gaps)
-    # A resample's truth is the error that these rows show, the uncorrected one; it differs from that as the estimate
-    # differs from the truth.
-    ends = corrected - np.quantile(again - squared, [0.5 + level / 2, 0.5 - level / 2])
-    low, high = np.sqrt(np.maximum(ends, 0))
+    noise = np.stack([_noise(rng, gap) for gap in gaps], axis=1)
+    low, high = _interval(np.array([gap.mean() for gap in gaps]), np.array([len(gap) for gap in gaps]), noise, level)
     chance = np.sqrt(sum(_by_chance(rng, p[rows], len(p)) for rows in bins))
     return CalibrationError(
         value=math.sqrt(max(0.0, corrected)),
-        low=float(low),
-        high=float(high),
+        low=low,
+        high=high,
         uncorrected=math.sqrt(squared),
         chance=float(chance.mean()),
         chance_high=float(np.quantile(chance, level)),
@@ -114,16 +112,34 @@ def _squares(gap: np.ndarray, n_rows: int) -> tuple[float, float]:
     return plain * n / n_rows, (plain - float(gap.var(ddof=1)) / n) * n / n_rows
 
 
-def _resampled(rng: np.random.Generator, gap: np.ndarray, n_rows: int) -> np.ndarray:
-    """(resamples,) the corrected part of a bin whose rows are drawn again, with replacement."""
+def _noise(rng: np.random.Generator, gap: np.ndarray) -> np.ndarray:
+    """(resamples,) how far the mean of a bin is off when its rows are drawn again, with replacement."""
     n = len(gap)
     if n > _LARGE_BIN:
-        own = gap.var() / n
-        return ((gap.mean() + np.sqrt(own) * rng.standard_normal(N_RESAMPLES)) ** 2 - own) * n / n_rows
+        return gap.std(ddof=1) / np.sqrt(n) * rng.standard_normal(N_RESAMPLES)
     times = rng.multinomial(n, np.full(n, 1 / n), size=N_RESAMPLES)
-    mean, square = times @ gap / n, times @ gap**2 / n
-    variance = (square - mean**2) / (n - 1)
-    return (mean**2 - variance) * n / n_rows
+    # Resamples of n rows vary less than new rows would, by 1 - 1/n.
+    return times @ (gap - gap.mean()) / n * np.sqrt(n / (n - 1))
+
+
+def _interval(means: np.ndarray, counts: np.ndarray, noise: np.ndarray, level: float) -> tuple[float, float]:
+    """The errors θ for which what was seen is in neither tail: a test of each, by the noise of the resamples.
+
+    Resampling the error itself would not do: it is never below what noise gives, so that its resamples lie too high,
+    and near 0 no shift of them mends that. With bins off by θ d, in the direction d that was seen, the uncorrected
+    square is Σ w (θ d + noise)² = θ² + 2 θ Σ w d noise + Σ w noise².
+    """
+    weights = counts / counts.sum()
+    seen = float(weights @ means**2)
+    direction = means / math.sqrt(seen) if seen > 0 else np.ones(len(means))
+    linear, constant = noise @ (weights * direction), noise**2 @ weights
+    # Six deviations beyond what was seen nothing is left in the tail; the grid is finer than a hundredth of one.
+    grid = np.linspace(0, math.sqrt(seen) + 6 * math.sqrt(float(constant.mean())), _GRID)[:, None]
+    square = grid**2 + 2 * grid * linear + constant
+    tail = (1 - level) / 2
+    ends = [np.mean(square >= seen, axis=1) > tail, np.mean(square <= seen, axis=1) > tail]
+    low, high = (grid[inside, 0] for inside in ends)
+    return (float(low.min()) if len(low) else 0.0), (float(high.max()) if len(high) else 0.0)
 
 
 def _by_chance(rng: np.random.Generator, p: np.ndarray, n_rows: int) -> np.ndarray:

@@ -17,6 +17,7 @@ from scipy import fft, stats
 from likely.calibration.reading import events
 
 N_BINS = 10
+_ALIKE = 6  # Probabilities that are equal to so many decimals differ by the rounding of float32 alone.
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +90,16 @@ def equal_bins(p: np.ndarray, n_bins: int) -> list[np.ndarray]:
         raise ValueError(f"n_bins must be at least 1, got {n_bins}.")
     if len(p) < 2:
         raise ValueError(f"calibration needs at least 2 rows, got {len(p)}.")
-    # A bin of one row tells nothing of its own spread; so there are at least two in each.
+    p = np.round(p, _ALIKE)
     edges = np.unique(np.quantile(p, np.linspace(0, 1, min(n_bins, len(p) // 2) + 1)[1:-1]))
     place = np.searchsorted(edges, p, side="right")
-    return [rows for rows in (np.flatnonzero(place == k) for k in range(len(edges) + 1)) if len(rows)]
+    bins = [rows for rows in (np.flatnonzero(place == k) for k in range(len(edges) + 1)) if len(rows)]
+    # A bin of one row tells nothing of its own spread, and joins its neighbour.
+    while len(bins) > 1 and min(map(len, bins)) < 2:
+        small = int(np.argmin([len(rows) for rows in bins]))
+        first = max(0, small - 1)
+        bins[first : first + 2] = [np.concatenate(bins[first : first + 2])]
+    return bins
 
 
 def _bin(p: np.ndarray, happened: np.ndarray, alpha: float) -> tuple[float, ...]:
