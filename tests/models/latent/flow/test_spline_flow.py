@@ -10,7 +10,15 @@ from scipy import stats
 import likely
 from likely.models.latent.flow import spline
 from likely.models.latent.flow.answers import draw_filled, flow_evidence, weigh_rows
-from likely.models.latent.flow.bijection import generate, latents, log_prob, negative_bound
+from likely.models.latent.flow.bijection import (
+    N_FILLED,
+    bound,
+    bound_by_draws,
+    generate,
+    latents,
+    log_prob,
+    negative_bound,
+)
 from likely.models.latent.flow.layers import Layers, first_layers, places
 from likely.schema import SchemaError
 from likely.training import Batch
@@ -114,6 +122,26 @@ def test_holes_by_weighed_draws_are_the_sums_over_a_grid(x64):
     assert (np.asarray(draws[:, 0]) == value).all()
     error = np.hypot(float(draws[:, 1].std()) / np.sqrt(4000), float(weighted.stderr[0, 1]))
     assert abs(float(draws[:, 1].mean()) - share @ line) < 5 * error
+
+
+def test_few_rows_with_holes_are_drawn_alone_and_have_the_same_bound(x64):
+    """One row of sixteen has a hole: the bound, and complete rows' log p, are what draws of all rows give."""
+    params, key = flow_params(), jax.random.key(0)
+    x = np.random.default_rng(0).normal(size=(16, 2))
+    observed = np.ones((16, 2), bool)
+    observed[5, 1] = False
+    x[5, 1] = 0.0
+    noise = jax.random.normal(key, (16, N_FILLED, 3))
+    found = jax.jit(lambda own: bound(own, Batch(jnp.asarray(x), jnp.asarray(observed), jnp.ones(16)), key))(params)
+    draws = jax.jit(lambda own: bound_by_draws(own, jnp.asarray(x), jnp.asarray(observed), noise))(params)
+    np.testing.assert_allclose(found, draws, rtol=1e-9)
+    complete = flow_evidence(params, x, key, 2).values
+    assert abs(found[5] - complete[5]) > 0.1  # what stands in a hole says nothing
+    np.testing.assert_allclose(np.delete(found, 5), np.delete(complete, 5), rtol=1e-9)
+    rows = np.where(observed, x, np.nan)
+    holed = flow_evidence(params, rows, key, 2)
+    np.testing.assert_array_equal(np.delete(holed.values, 5), np.delete(complete, 5))
+    np.testing.assert_array_equal(np.isinf(holed.upper), np.arange(16) == 5)
 
 
 def test_gradients_are_finite_with_holes_far_rows_and_rows_on_knots():

@@ -56,11 +56,21 @@ def flow_evidence(params: GeneratorParams, rows: np.ndarray, key: jax.Array, n_i
     """Log p of complete rows, exactly; of others a bound in expectation, with its error."""
     holed = np.isnan(rows).any(axis=1)
     if not holed.any():
-        return Evidence.exact(by_blocks(lambda x, _: _log_prob(params, x), rows), method="change of variables")
-    values, replicates = by_blocks(lambda x, seen: weigh_rows(key, params, x, seen, n_importance)[0][:2], rows)
+        return Evidence.exact(_complete_rows(params, rows), method="change of variables")
+    values, replicates = np.zeros(len(rows)), np.zeros((len(rows), min(N_REPLICATES, n_importance)))
+    values[~holed] = _complete_rows(params, rows[~holed])
+    replicates[~holed] = values[~holed, None]
+    values[holed], replicates[holed] = by_blocks(
+        lambda x, seen: weigh_rows(key, params, x, seen, n_importance)[0][:2], rows[holed]
+    )
     method = f"change of variables; holes by {n_importance} weighed draws"
     upper = np.where(holed & ~np.isnan(rows).all(axis=1), np.inf, values)
     return Evidence.estimate(values, values, upper, replicates if n_importance > 1 else None, method=method)
+
+
+def _complete_rows(params: GeneratorParams, rows: np.ndarray) -> np.ndarray:
+    """(n,) log p of rows without holes."""
+    return by_blocks(lambda x, _: _log_prob(params, x), rows) if len(rows) else np.zeros(0)
 
 
 @eqx.filter_jit
