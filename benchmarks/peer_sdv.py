@@ -24,11 +24,12 @@ def main(train: str, drawn: str, peer: str, seed: int, epochs: int) -> dict:
     torch.manual_seed(seed)
     rows = pd.read_csv(train)
     options = {} if peer == "GaussianCopula" else {"epochs": epochs, "enable_gpu": False}
-    synthesizer = SYNTHESIZERS[peer](Metadata.detect_from_dataframe(rows), **options)
+    tables = {"rows": rows}  # SDV 2 takes single tables by a name, too.
+    synthesizer = SYNTHESIZERS[peer](Metadata.detect_from_dataframes(tables), **options)
     start = time.process_time()
-    synthesizer.fit(rows)
+    synthesizer.fit(tables)
     seconds = time.process_time() - start
-    synthesizer.sample(len(rows)).to_csv(drawn, index=False)
+    synthesizer.sample(len(rows))["rows"].to_csv(drawn, index=False)
     return {"seconds": seconds, "versions": {name: version(name) for name in ("sdv", "torch")}}
 
 
