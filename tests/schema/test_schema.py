@@ -311,3 +311,14 @@ def test_frames_with_numbers_as_names_and_bytes_as_cells():
 def test_a_series_is_no_table():
     with pytest.raises(SchemaError, match="Expected 2D array, got 1D array"):
         Schema.infer(pd.Series([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_two_floats_of_which_one_is_whole_come_back(library):
+    cells = [0.0, 937.01, 0.0, None, 937.01] * 20
+    frame = pl.DataFrame({"bonus": cells})
+    frame = frame.to_pandas() if library == "pandas" else frame
+    schema = Schema.infer(frame)
+    back = schema.decode(schema.encode(frame))
+    assert schema.kinds == ("binary",)
+    assert [None if cell != cell else cell for cell in back["bonus"].to_list()] == cells

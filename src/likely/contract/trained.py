@@ -19,6 +19,9 @@ from likely.training.optimisers import Schedule
 # Rows that a training sees in all where nobody says for how many epochs: 100 epochs of 10,000 rows, half a minute of
 # two cores for the networks that are the default.
 N_VISITS = 1_000_000
+# Columns up to which a machine has so few weights that a first look does with half of the visits and 300 temperatures:
+# on a table of loans, 1,000 x 21, its validation rows lose less than a tenth of their standard error.
+NARROW = 32
 MIN_HELD_OUT = 50  # Of fewer rows the mean loss is too uncertain to choose an epoch by.
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 N_HIDDEN_ROWS = 512  # test rows in which cells are hidden: two blocks, as models take them
+N_MODELS = 5  # that fill in cells, the best: each has programs of its own for that, which take as long as a fit
 SIMPLE = "mean or mode"
 
 
@@ -34,7 +35,7 @@ def imputation_section(board: Leaderboard, train: np.ndarray, colours: dict[str,
     holes = np.where(cells, np.nan, truth)
     scale = probes.scales(train)
     simple = np.broadcast_to(probes.base_line(train, schema), truth.shape)
-    outcomes = {e.name: probes.completed(e, holes, schema) for e in board.entries if e.model is not None}
+    outcomes = _completed(board, holes, schema)
     guesses = {SIMPLE: simple} | {name: o.rows for name, o in outcomes.items() if o.rows is not None}
     totals = {name: probes.scores(truth, guess, cells, schema, scale) for name, guess in guesses.items()}
     by_column = {name: probes.column_scores(truth, guess, cells, schema, scale) for name, guess in guesses.items()}
@@ -43,12 +44,28 @@ def imputation_section(board: Leaderboard, train: np.ndarray, colours: dict[str,
     gains = () if best is None else probes.gains(truth, guesses[best], simple, cells, schema, scale)
     remarks = tuple(_remark(gain, best, totals) for gain in gains if not gain.is_clear)
     text = (
-        f"A fifth of the cells of {len(truth)} test rows is hidden and filled in by each model's impute. Numeric "
+        f"A fifth of the cells of {len(truth)} test rows is hidden and filled in by impute of {_whose(board)}. Numeric "
         "cells: root mean square error in standard deviations of the column. Discrete cells: share that is wrong. "
         "Lower is better."
     )
     content = _error_table(totals, missing, colours) + chart(_error_chart(by_column, schema, colours))
     return section("Imputation", " ".join([text, *remarks]), content), remarks
+
+
+def _completed(board: Leaderboard, holes: np.ndarray, schema: Schema) -> dict[str, probes.Outcome]:
+    """What the best models fill in, and reasons of those before them that cannot."""
+    out: dict[str, probes.Outcome] = {}
+    for entry in board.entries:
+        if entry.model is not None:
+            out[entry.name] = probes.completed(entry, holes, schema)
+        if sum(outcome.rows is not None for outcome in out.values()) == N_MODELS:
+            break
+    return out
+
+
+def _whose(board: Leaderboard) -> str:
+    n_able = sum(entry.model is not None for entry in board.entries)
+    return "each model" if n_able <= N_MODELS else f"the {N_MODELS} best models that have it"
 
 
 def _remark(gain: probes.Gain, best: str | None, totals: dict[str, probes.Scores]) -> str:

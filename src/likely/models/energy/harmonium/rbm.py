@@ -18,10 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from likely.columns import Columns
+from likely.columns import Columns, natural_of
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, NonNegative, Share, are_sizes
-from likely.contract.trained import EarlyStopped, GradientTrained, between, epochs_for
+from likely.contract.trained import NARROW, EarlyStopped, GradientTrained, between, epochs_for
 from likely.models.energy.harmonium.answers import Exact, Sampled, answers
 from likely.models.energy.harmonium.chains import start_chains
 from likely.models.energy.harmonium.enumeration import cheap_side
@@ -102,8 +102,10 @@ class RBM(EarlyStopped, GradientTrained, Answered):
     def _suited(cls, n_rows, n_columns, kinds):
         # In four thousand steps 0.3 learns most on digits. On wine, which is real, 0.2 diverges: well below that.
         rate = 0.3 if kinds <= {"binary", "categorical"} else 0.05
-        sizes = {"n_components": between(16, n_columns, 256), "n_epochs": epochs_for(200_000, n_rows)}
-        return sizes | {"batch_size": 50, "learning_rate": rate}
+        narrow = n_columns <= NARROW
+        sizes = {"n_components": between(16, n_columns, 256)}
+        sizes |= {"n_epochs": epochs_for(100_000 if narrow else 200_000, n_rows)}
+        return sizes | {"batch_size": 50, "learning_rate": rate} | ({"n_temperatures": 300} if narrow else {})
 
     def _init(self, key, columns):
         dtype, k = float_dtype(), self.n_components
@@ -122,7 +124,7 @@ class RBM(EarlyStopped, GradientTrained, Answered):
         init_key, chain_key, train_key, end_key = jax.random.split(key, 4)
         mean, variance = moments(rows, columns)
         params = self._init(init_key, columns)
-        params = eqx.tree_at(lambda p: p.visible_bias, params, columns.natural(mean, floor=1e-4))
+        params = eqx.tree_at(lambda p: p.visible_bias, params, natural_of(mean, columns, 1e-4))
         rate = self.learning_rate
         if rate is None and self.optimizer == "sgd":
             rate = 0.2 if set(columns.kinds) <= {"binary", "categorical"} else 0.05
@@ -190,7 +192,7 @@ class RBM(EarlyStopped, GradientTrained, Answered):
         if self.n_tempered == 1:
             return ChainState(chains, *offsets, variance, step)
         replicas = jnp.broadcast_to(chains[:, None], (shape[0], self.n_tempered, shape[1]))
-        return ChainState(replicas, *offsets, variance, step, self.columns_.natural(mean, floor=1e-4))
+        return ChainState(replicas, *offsets, variance, step, natural_of(mean, self.columns_, 1e-4))
 
     def _with_chains(self, params: RBMParams, chains: jax.Array, rows: np.ndarray, key: jax.Array) -> RBMParams:
         """The machine with its chains; those of "cd" were never moved, and start at rows of the data instead."""

@@ -19,9 +19,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from likely.columns import natural_of
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, NonNegative, Positive, Sizes, Unchecked, are_sizes, one_of
-from likely.contract.trained import GradientTrained
+from likely.contract.trained import GradientTrained, epochs_for
 from likely.models.energy.network import annealing
 from likely.models.energy.network.answers import Exact, Sampled
 from likely.models.energy.network.enumeration import enumerable
@@ -125,6 +126,12 @@ class EnergyModel(GradientTrained, Annealed):
         "denoise": "it sees a row through no code; erase the cells that are in doubt and impute them",
     }
 
+    @classmethod
+    def _suited(cls, n_rows, n_columns, kinds):
+        # A network learns rows of mixed columns by heart within ten thousands of visits: on wine and on a table of
+        # loans 20,000 leave 2 and 8 nats more of the validation rows than 200 epochs. On digits 200 epochs are best.
+        return {} if kinds == {"binary"} else {"n_epochs": epochs_for(20_000, n_rows)}
+
     @property
     def _kind(self) -> Kind:
         return Kind(self.columns_, bool(self.base))
@@ -191,7 +198,7 @@ class EnergyModel(GradientTrained, Annealed):
         mean = (statistics + columns.ignorance) / (columns.spread(weight) + 1)
         params = self._init(key, columns)
         steps = on_device(step_sizes(columns.kinds), float_dtype())
-        natural = columns.natural(on_device(mean, float_dtype()), floor=1e-4)
+        natural = natural_of(on_device(mean, float_dtype()), columns, 1e-4)
         params = eqx.tree_at(lambda p: (p.reference, p.log_steps), params, (natural, steps))
         if callable(self.network):
             return params

@@ -15,9 +15,10 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from likely.columns import natural_of
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Positive, Several, Sizes
-from likely.contract.trained import between, epochs_for
+from likely.contract.trained import NARROW, between, epochs_for
 from likely.models.energy.harmonium.answers import Exact, Sampled, answers
 from likely.models.energy.harmonium.learning import keep_scales, to_learning, to_natural
 from likely.models.energy.harmonium.rbm import moments
@@ -86,6 +87,9 @@ class DBM(LayeredModel):
     @classmethod
     def _suited(cls, n_rows, n_columns, kinds):
         width = between(16, n_columns, 256)
+        if n_columns <= NARROW:
+            fewer = {"n_epochs": epochs_for(50_000, n_rows), "n_temperatures": 300}
+            return {"layers": (width, width), "batch_size": 50} | fewer
         return {"layers": (width, width), "n_epochs": epochs_for(100_000, n_rows), "batch_size": 50}
 
     def _init(self, key, columns):
@@ -100,7 +104,7 @@ class DBM(LayeredModel):
         rate = steps_rate(self, columns, bounded=0.1)
         mean, variance = moments(rows, columns)
         params = self._init(init_key, columns)
-        params = eqx.tree_at(lambda p: p.visible_bias, params, columns.natural(mean, floor=1e-4))
+        params = eqx.tree_at(lambda p: p.visible_bias, params, natural_of(mean, columns, 1e-4))
         params, offsets = pretrained(
             pre_key,
             stages,

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
-from likely.columns import Columns
+from likely.columns import Columns, natural_of
 from likely.models.energy.harmonium.machine import RBMParams, small_weights
 from likely.models.energy.layered.greedy import as_encoder, bits, code_moments, learn_level, stacked
 from likely.models.energy.layered.machine import LayeredParams
@@ -84,7 +84,7 @@ def _doubled(key, stages, params, rows, *, columns, moments, **how) -> LayeredPa
         if encoder is not None:
             moments, level_columns = code_moments(encoder, rows, columns), bits(len(params.hidden_biases[i - 1]))
         chains = jax.random.bernoulli(chain_key, 0.5, (n_chains, len(params.hidden_biases[i])))
-        bias = level_columns.natural(moments[0], floor=1e-4)
+        bias = natural_of(moments[0], level_columns, 1e-4)
         level = RBMParams(params.weights[i], bias, params.hidden_biases[i], chains)
         level = learn_level(
             learn_key,

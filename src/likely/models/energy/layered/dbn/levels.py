@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
-from likely.columns import Columns
+from likely.columns import Columns, natural_of
 from likely.models.energy.harmonium.machine import RBMParams, hidden_logits, small_weights
 from likely.models.energy.layered.dbn.network import DBNParams
 from likely.models.energy.layered.greedy import as_encoder, bits, code_moments, learn_level, stacked
@@ -106,7 +106,7 @@ def tied(below: RBMParams, start: RBMParams) -> RBMParams:
 
 def _with_means(level: RBMParams, mean: Array, columns: Columns) -> RBMParams:
     """With the visible biases that give independent units their means."""
-    return eqx.tree_at(lambda p: p.visible_bias, level, columns.natural(mean, floor=1e-4))
+    return eqx.tree_at(lambda p: p.visible_bias, level, natural_of(mean, columns, 1e-4))
 
 
 def _continued(key: Key[Array, ""], below: RBMParams, level: RBMParams) -> RBMParams:
