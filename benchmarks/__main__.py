@@ -49,6 +49,7 @@ NAMES = (
     "nce",
     "ngram",
     "imputation",
+    "holes",
     "tables",
     "table_million",
     "first_look",
