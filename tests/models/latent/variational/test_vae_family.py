@@ -1,4 +1,5 @@
 from functools import partial
+from types import SimpleNamespace
 
 import equinox as eqx
 import jax
@@ -237,3 +238,6 @@ def test_more_latents_than_columns_are_warned_of():
     """Warnings are errors here, so nothing is fitted."""
     with pytest.raises(UserWarning, match="5 latents are more than the 4 columns that they explain"):
         VAE(**SMALL | {"n_components": 5}).fit(np.eye(4))
+    model = VAE()
+    model.columns_ = SimpleNamespace(n_columns=4)
+    model._warn_of_many(16, "n_components")  # of a number that nobody chose

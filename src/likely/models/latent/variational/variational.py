@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import jax
@@ -96,7 +97,9 @@ class Variational(HeldOut, GradientTrained, Model):
 
     def _warn_of_many(self, n_latent: int, name: str) -> None:
         n_columns = self.columns_.n_columns
-        if n_latent > n_columns:
+        # Who takes the default has not chosen a number that could be lower.
+        is_default = getattr(self, name) == signature(type(self)).parameters[name].default
+        if n_latent > n_columns and not is_default:
             warnings.warn(
                 f"{n_latent} latents are more than the {n_columns} columns that they explain: some will stay unused; "
                 f"lower `{name}`.",
