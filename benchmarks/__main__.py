@@ -65,6 +65,7 @@ NAMES = (
     "convolution",
     "adversarial",
     "linear",
+    "uci",
 )
 
 

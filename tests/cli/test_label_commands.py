@@ -55,6 +55,16 @@ def test_a_column_of_labels_is_learned_and_predicted(table, model, tmp_path):
     assert out.exists()
 
 
+@pytest.mark.parametrize("name", ["linearpredictor", "supportvectormachine"])
+def test_predictors_without_use_for_unlabelled_rows_learn_from_the_others(name, table, tmp_path):
+    path = tmp_path / "p.likely"
+    assert "labels predicted" in succeed("fit", name, table, "--target", "animal", "--out", path).stdout
+    lines = succeed("predict", path, table).stdout.splitlines()
+    assert lines[0] == "label,p(cat),p(dog)"
+    assert len(lines) == 201
+    refused("score", path, table, words="must be known, but row 0 has none")
+
+
 def test_a_fitted_one_is_a_model_like_the_others(table, model):
     assert "nats" in succeed("score", model, table).stdout
     assert len(succeed("sample", model, "-n", 3).stdout.splitlines()) == 4

@@ -26,7 +26,7 @@ from likely.cli.output import check_output, table_bytes
 
 def fit_target(model: Any, dataset: Any, target: str | None, out: Path, json: bool, **resumption: Any) -> None:
     """Fit on the training rows and their target, save, and print how well that of the test rows is predicted."""
-    from likely.leaderboard.prediction import known_rows, prediction_evidence, prediction_score
+    from likely.leaderboard.prediction import known_rows, prediction_evidence, prediction_score, rows_to_learn
 
     name = type(model).__name__
     dataset = with_named_target(dataset, target, name)
@@ -34,7 +34,8 @@ def fit_target(model: Any, dataset: Any, target: str | None, out: Path, json: bo
         model.set_params(schema=dataset.schema)
     valid = {} if hasattr(model, "label_evidence") else {"valid": known_rows(dataset, "valid")}
     start = time.perf_counter()
-    fitted = model.fit(dataset.train, _named(dataset.labels["train"], target), progress=True, **valid, **resumption)
+    rows, labels = rows_to_learn(model, dataset)
+    fitted = model.fit(rows, _named(labels, target), progress=True, **valid, **resumption)
     seconds = time.perf_counter() - start
     fitted.save(out)
     test = known_rows(dataset, "test")

@@ -17,6 +17,7 @@ from likely.leaderboard.prediction import (
     prediction_calibration,
     prediction_evidence,
     prediction_score,
+    rows_to_learn,
 )
 
 
@@ -52,7 +53,7 @@ class Predictions(Rows):
 
     def fit(self, model: Any, data: Any, **resumption: Any) -> Any:
         valid = {} if hasattr(model, "label_evidence") else {"valid": known_rows(data, "valid")}
-        return model.fit(data.train, data.labels["train"], **valid, **resumption)
+        return model.fit(*rows_to_learn(model, data), **valid, **resumption)
 
     def evidence(self, fitted: Any, test: Any) -> Evidence:
         return prediction_evidence(fitted, *test)

@@ -30,6 +30,14 @@ def known_rows(dataset: Dataset, part: str) -> tuple[Any, np.ndarray] | None:
     return take(getattr(dataset, part), np.flatnonzero(known)), plain(np.asarray(labels)[known])
 
 
+def rows_to_learn(model: Any, dataset: Dataset) -> tuple[Any, Any]:
+    """(rows, target) of the training part; those whose target is known, for predictors that learn from no others."""
+    known = known_rows(dataset, "train") if getattr(model, "_uses_unlabelled", True) is False else None
+    if known is not None:
+        return known
+    return dataset.train, None if dataset.labels is None else dataset.labels["train"]
+
+
 def plain(labels: np.ndarray) -> np.ndarray:
     """Labels of one kind as an array of that kind, where they came as objects."""
     return np.array(labels.tolist()) if labels.dtype.kind == "O" else labels

@@ -123,3 +123,36 @@ def test_replicates_of_unlike_numbers_still_carry_an_error():
         assert found.kind == "estimate"
         assert (found.stderr > 0).all()
     assert minus(exact, exact, "d").kind == "exact"
+
+
+EXACT = {
+    "BayesianNetwork": likely.BayesianNetwork(),
+    "Circuit": likely.Circuit(n_states=3, n_trees=1, n_epochs=3, random_state=0),
+    "TreeMixture": likely.TreeMixture(2, max_iter=5, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_graphs_and_circuits_predict_exactly_whatever_is_missing(name):
+    """Against another way to the same answer: the model's own conditional of the target's cell."""
+    rows, y = bits(5)
+    few = y.astype(object)
+    few[::4] = None  # labels that are missing are unobserved cells
+    model = likely.JointPredictor(EXACT[name]).fit(rows, few)
+    seen = holes(3, rows)[:30]
+    seen[0] = np.nan
+    found = model.evidence(seen, y[:30])
+    assert found.kind == "exact"
+    table = np.column_stack([seen, np.full(30, np.nan)])
+    by_condition = model.joint_.condition(table).probabilities("y")
+    np.testing.assert_allclose(model.predict_proba(seen), by_condition, rtol=1e-4, atol=1e-6)
+
+
+def test_counts_are_predicted_as_counts():
+    rng = np.random.default_rng(0)
+    rows, _ = bits(6)
+    counts = rng.poisson(1 + 4 * rows[:, 0])
+    model = likely.JointPredictor(likely.Mixture(2, n_init=1, random_state=0), target_kind="count").fit(rows, counts)
+    assert model.target_.schema.kinds == ("count",)
+    assert str(model.evidence(rows, counts).measure).startswith("conditional counting")
+    assert model.predict(rows[rows[:, 0] == 1]).mean() > model.predict(rows[rows[:, 0] == 0]).mean() + 1
