@@ -95,3 +95,20 @@ def test_rows_of_ignorance_are_those_that_refits_without_each_row_speak_for():
     assert chosen.pseudo_count_ == TABLE_COUNTS[int(np.argmax(scores))]
     fixed = likely.BayesianNetwork("a -> b", pseudo_count=chosen.pseudo_count_).fit(table)
     np.testing.assert_array_equal(fixed.evidence(table).values, chosen.evidence(table).values)
+
+
+def test_a_table_that_no_memory_holds_is_refused_before_it_is_counted():
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({f"c{i}": rng.choice(list("abcdefghijklmnopqrst"), 60) for i in range(12)})
+    with pytest.raises(TooLargeError, match=r"'c11' given its 11 parents .* take parents away"):
+        likely.BayesianNetwork("; ".join(f"c{i} -> c11" for i in range(11))).fit(table)
+
+
+def test_edges_are_pairs_or_text_or_both():
+    graph = likely.Graph([("a", "b"), "b -> c <- d", "d → e"])
+    assert set(graph.directed_edges) == {("a", "b"), ("b", "c"), ("d", "c"), ("d", "e")}
+    table = pl.DataFrame({"a": [True, False] * 10, "b": [True, True, False, False] * 5})
+    learned = likely.BayesianNetwork("search", required=["b -> a"]).fit(table)
+    assert learned.graph_.directed_edges == (("b", "a"),)
+    with pytest.raises(ValueError, match=r"`required` must be edges.*text such as"):
+        likely.BayesianNetwork("search", required=["ba"]).fit(table)

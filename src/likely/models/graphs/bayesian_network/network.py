@@ -179,6 +179,7 @@ class BayesianNetwork(Model):
                 "given: leave them out, or take structure='search'."
             )
         self.edges_ = [list(edge) for edge in graph.directed_edges]
+        self._layout.check_tables(self.memory_budget)
         if self.pseudo_count is None:
             prior = prior.by_rows(rows, self._layout, run.weight)
         self.pseudo_count_ = prior.pseudo_count if prior.table_count is None else prior.table_count

@@ -21,6 +21,7 @@ import numpy as np
 
 from likely.columns import Columns
 from likely.models.graphs.graph.graph import Graph, GraphError
+from likely.models.graphs.inference.memory import check_table
 
 _DISCRETE = ("binary", "categorical")
 
@@ -105,6 +106,12 @@ class Layout:
             f"family is exact: {why}. Turn the edge round, leave it out, or have {self.names[a]!r} cut into bins by "
             "bins=8."
         )
+
+    def check_tables(self, budget: float | None) -> None:
+        """Refuse tables that the memory does not hold."""
+        for node in self.nodes:
+            parents = [self.names[place] for place in node.discrete]
+            check_table(node.n_rows * node.n_states, budget, self.names[node.place], parents)
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:

@@ -36,8 +36,16 @@ def read_edges(given: Any, directed: bool) -> Edges:
     if isinstance(given, Mapping):
         pairs = [(str(a), str(b)) for a, others in given.items() for b in _children(a, others)]
         return Edges(pairs, [], [str(a) for a in given]) if directed else Edges([], pairs, [str(a) for a in given])
-    pairs = [_pair(edge) for edge in given]
-    return Edges(pairs, [], []) if directed else Edges([], pairs, [])
+    out = Edges([], [], [])
+    for edge in given:
+        if isinstance(edge, str) and _ARROW.search(edge):
+            read = _from_text(edge)
+            out.directed.extend(read.directed)
+            out.undirected.extend(read.undirected)
+            out.nodes.extend(read.nodes)
+        else:
+            (out.directed if directed else out.undirected).append(_pair(edge))
+    return out
 
 
 def unknown_node(name: str, nodes: Iterable[str]) -> GraphError:
@@ -84,5 +92,5 @@ def _children(node: Any, others: Any) -> Iterable[Any]:
 
 def _pair(edge: Any) -> tuple[str, str]:
     if isinstance(edge, str) or not hasattr(edge, "__len__") or len(edge) != 2:
-        raise GraphError(f"an edge is a pair of names, (parent, child), got {edge!r}.")
+        raise GraphError(f"an edge is a pair of names, (parent, child), or text such as 'a -> b', got {edge!r}.")
     return str(edge[0]), str(edge[1])

@@ -47,6 +47,20 @@ def check_memory(n_bytes: float, budget: float | None, clique: Sequence[str], bi
         )
 
 
+def check_table(n_entries: int, budget: float | None, name: str, parents: Sequence[str]) -> None:
+    """Refuse a table of a node that the memory does not hold, before it is counted."""
+    n_bytes = 8.0 * n_entries
+    if n_bytes <= _LEAST:
+        return
+    allowed = _SHARE * free_memory() if budget is None else budget
+    if n_bytes > allowed:
+        raise TooLargeError(
+            f"the table of {name!r} given its {len(parents)} parents ({listed(parents)}) has {n_entries:.3g} entries "
+            f"and takes {in_bytes(n_bytes)}, of which {in_bytes(allowed)} are allowed: take parents away, join rare "
+            "states, or raise `memory_budget`."
+        )
+
+
 def in_bytes(n: float) -> str:
     """A number of bytes as people read it."""
     for unit in ("bytes", "kB", "MB", "GB", "TB"):
