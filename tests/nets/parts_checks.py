@@ -62,13 +62,17 @@ def check_backpropagation(backpropagate, jacobians, seed, activation):
 def check_folding(fold, seed):
     """`fold(norm, moments, linear)` predicts what normalising and then the layer predicts."""
     random = np.random.RandomState(seed)
-    norm = eqx.tree_at(lambda n: (n.scale, n.shift), BatchNorm(4), tuple(jnp.asarray(random.normal(size=(2, 4)))))
-    moments = RunningMoments(jnp.asarray(random.normal(size=4)), jnp.asarray(random.gamma(2, size=4)), jnp.asarray(9))
-    layer = MLP(jax.random.key(seed), 4, 3).layers[0]
-    layer = eqx.tree_at(lambda own: own.bias, layer, jnp.asarray(random.normal(size=3)))
-    x = jnp.asarray(random.normal(size=(6, 4)))
-    expected = jax.vmap(layer)(norm(x, moments))
-    np.testing.assert_allclose(jax.vmap(fold(norm, moments, layer))(x), expected, rtol=1e-10, atol=1e-12)
+    scale, shift, mean, x = random.normal(size=(4, 6, 4))
+
+    @jax.jit
+    def both(key, variance, bias, x):
+        norm = eqx.tree_at(lambda n: (n.scale, n.shift), BatchNorm(4), (jnp.asarray(scale[0]), jnp.asarray(shift[0])))
+        moments = RunningMoments(jnp.asarray(mean[0]), variance, jnp.asarray(9))
+        layer = eqx.tree_at(lambda own: own.bias, MLP(key, 4, 3).layers[0], bias)
+        return jax.vmap(fold(norm, moments, layer))(x), jax.vmap(layer)(norm(x, moments))
+
+    folded, expected = both(jax.random.key(seed), random.gamma(2, size=4), random.normal(size=3), x)
+    np.testing.assert_allclose(folded, expected, rtol=1e-10, atol=1e-12)
 
 
 def all_masks(n: int, rate: float) -> tuple[np.ndarray, np.ndarray]:

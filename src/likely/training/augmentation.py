@@ -29,9 +29,9 @@ class ImageAugmentation(eqx.Module):
 
     Examples
     --------
-    >>> turn = ImageAugmentation((28, 28), shift=2, rotate=10, elastic=1.0)
-    >>> turn(jax.random.key(0), jnp.ones((3, 784))).shape
-    (3, 784)
+    >>> turn = ImageAugmentation((8, 8), shift=1, rotate=10, elastic=0.5)
+    >>> jax.jit(turn)(jax.random.key(0), np.ones((3, 64), np.float32)).shape
+    (3, 64)
     """
 
     image_shape: tuple[int, ...] = eqx.field(static=True)

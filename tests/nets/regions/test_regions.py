@@ -1,5 +1,8 @@
 """Regions against Zaslavsky's count, against each other (programs, polygons, segments) and against drawn points."""
 
+from fractions import Fraction
+
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -78,6 +81,13 @@ def test_folding_below_lines_in_general_position_reaches_the_lower_bound():
     assert len(enumerate_regions(net, box=(0.0, 1.0))) == deep_lower_bound(2, (4, 4)) == 44
 
 
+def test_knots_of_several_units_in_one_place_count_once():
+    """Each coordinate i of 1 ... 20 goes from 0 to i / 21, through all multiples of 1 / 9 on its way."""
+    inside = {Fraction(k, 9) / Fraction(i, 21) for i in range(1, 21) for k in range(1, 9)}
+    knots = knots_on_segment(folding_network(20, 3, 2), np.zeros(20), np.arange(1, 21) / 21)
+    np.testing.assert_allclose(knots, sorted(float(t) for t in inside if t < 1), rtol=1e-12)
+
+
 def test_deep_nets_can_have_more_regions_than_shallow_ones():
     assert deep_lower_bound(2, (8,) * 4) > cells(32, 2)
     assert deep_lower_bound(2, (8,)) == cells(8, 2) == upper_bound(2, (8,))
@@ -91,15 +101,24 @@ def test_units_that_nothing_reads_make_regions_but_no_maps():
 
 
 def test_mlps_of_rectifiers_are_read(x64):
-    net = MLP(jax.random.key(0), 2, 1, hidden=(3,), activation="absolute")
     x = np.array([[0.3, -2.0], [1.0, 0.1]])
-    np.testing.assert_allclose(Rectifiers.of(net)(x), net(x), rtol=1e-12)
+    net, y = eqx.filter_jit(lambda key, x: (net := made(key, "absolute"), net(x)))(jax.random.key(0), x)
+    np.testing.assert_allclose(Rectifiers.of(net)(x), y, rtol=1e-12)
+
+
+def made(key, activation):
+    return MLP(key, 2, 1, hidden=(3,), activation=activation)
+
+
+def outline(activation):
+    """A module's shapes, which cost no compiling."""
+    return eqx.filter_eval_shape(made, jax.random.key(0), activation)
 
 
 @pytest.mark.parametrize(
     ("call", "match"),
     [
-        (lambda: Rectifiers.of(MLP(jax.random.key(0), 2, 1, hidden=(3,), activation="tanh")), "linear on either side"),
+        (lambda: Rectifiers.of(outline("tanh")), "linear on either side"),
         (lambda: Rectifiers.of("net"), "an MLP or of Rectifiers, got str"),
         (lambda: enumerate_regions(some_net(0, 2, (2,)), box=(1, 0)), "lower ends below"),
         (lambda: knots_on_segment(some_net(0, 2, (2,)), [0.0], [1.0]), "2 finite numbers"),

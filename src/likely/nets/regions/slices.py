@@ -13,7 +13,8 @@ import numpy as np
 
 from likely.nets.regions.layers import Rectifiers
 
-# Values this small beside the others of their unit are taken for 0: a corner that the cut goes through stays one.
+# Values this small beside the layer's others are taken for 0, so that a corner that a cut goes through stays one, and
+# knots this near to each other for one.
 _ROUNDING = 1e-12
 
 
@@ -40,7 +41,7 @@ def knots_on_segment(net: Any, start: Any, stop: Any) -> np.ndarray:
         # What the layer reads is affine on each piece, and so are its sums.
         between = a[piece] + share[:, None] * (a[piece + 1] - a[piece])
         between[np.arange(len(unit)), unit] = 0.0
-        t, order = np.unique(np.concatenate([t, crossings]), return_index=True)
+        t, order = _in_order(np.concatenate([t, crossings]))
         x = net.active(np.concatenate([a, between])[order])
     return t[1:-1]
 
@@ -66,6 +67,13 @@ def regions_on_plane(net: Any, corner: Any, along: Any, across: Any) -> list[np.
             polygons = [part for places, a in polygons for part in _split(places, a, unit)]
         polygons = [(places, net.active(a)) for places, a in polygons]
     return [places for places, _ in polygons]
+
+
+def _in_order(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places in order, those that only rounding tells apart once, and where each came from."""
+    order = np.argsort(t, kind="stable")
+    apart = np.append(True, np.diff(t[order]) > _ROUNDING)
+    return t[order[apart]], order[apart]
 
 
 def _split(places: np.ndarray, a: np.ndarray, unit: int) -> list[tuple[np.ndarray, np.ndarray]]:
