@@ -276,7 +276,7 @@ def test_a_memory_map_is_read_where_it_is(tmp_path):
 
 
 def test_blocks_cover_all_rows_once(monkeypatch):
-    monkeypatch.setattr("likely.schema.schema._BLOCK_CELLS", 10)
+    monkeypatch.setattr("likely.schema.arrays._BLOCK_CELLS", 10)
     rows = np.arange(42.0).reshape(14, 3)
     parts = list(blocks(rows))
     np.testing.assert_array_equal(np.concatenate([block for _, block in parts]), rows)

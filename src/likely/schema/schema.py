@@ -8,22 +8,19 @@ counted in their resolution since 1970, other numbers are themselves, and NaN is
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from likely.schema.column import CODED, KINDS, Column, Kind, LeftOut, SchemaError
+from likely.schema.arrays import as_array, blocks, infer_array
+from likely.schema.column import CODED, Column, Kind, LeftOut, SchemaError
 from likely.schema.frame_rows import LARGE, FrameRows
 from likely.schema.frames import LIBRARIES, as_frame, like_given, make_frame
-from likely.schema.inference import column_of_kind, infer_cells, infer_numbers, infer_series
+from likely.schema.inference import column_of_kind, infer_series
 from likely.schema.measure import Measure
 from likely.schema.values import contradiction, contradictions, decode_values, encode_values
-
-__all__ = ["KINDS", "Column", "Kind", "Schema", "SchemaError", "as_array", "as_frame", "blocks"]
-
-_BLOCK_CELLS = 1 << 24  # Cells that are looked at together, so that a memory map is never copied whole.
 
 
 class Reading(NamedTuple):
@@ -138,7 +135,7 @@ class Schema:
         if frame is not None:
             return cls._infer_frame(frame, dict(kinds or {}), image_shape, drop)
         array = as_array(X)
-        columns = _infer_array(array, image_shape)
+        columns = infer_array(array, image_shape)
         for label, kind in (kinds or {}).items():
             place = _position(label, [column.name for column in columns])
             columns[place] = column_of_kind(columns[place].name, kind, array[:, place].tolist())
@@ -299,73 +296,6 @@ class Schema:
             raise SchemaError(f"unknown data-frame library {frame!r} in a schema.")
         left_out = tuple(LeftOut(**column) for column in data.get("left_out", ()))
         return cls(columns, tuple(int(side) for side in shape) if shape else None, frame, left_out)
-
-
-def blocks(array: np.ndarray, n_cells: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
-    """(first row, block of rows of about `n_cells`), so that work on a memory map never holds it whole."""
-    step = rows_of_a_block(array, n_cells)
-    for start in range(0, len(array), step):
-        yield start, np.asarray(array[start : start + step])
-
-
-def rows_of_a_block(array: np.ndarray, n_cells: int | None = None) -> int:
-    """How many rows `blocks` takes at a time."""
-    return max(1, (n_cells or _BLOCK_CELLS) // max(1, array.shape[1]))
-
-
-def as_array(X: Any) -> np.ndarray:
-    """X as a matrix of numbers, strings or objects; memory maps stay where they are."""
-    array = X if isinstance(X, np.ndarray) else np.asarray(X)
-    if array.ndim != 2:
-        raise SchemaError(
-            f"Expected 2D array, got {array.ndim}D array instead: one row per observation. "
-            "Reshape your data with X.reshape(-1, 1) for one column, X.reshape(1, -1) for one row."
-        )
-    if array.dtype.kind == "c":
-        raise SchemaError("Complex data not supported: give the real and the imaginary part as two columns.")
-    if array.dtype.kind == "S":
-        array = np.char.decode(array, "utf-8", "backslashreplace")
-    if array.dtype.kind not in "fiubOU":
-        raise SchemaError(f"cannot read an array of {array.dtype}: give numbers or strings.")
-    return array
-
-
-def _infer_array(array: np.ndarray, image_shape: tuple[int, ...] | None) -> list[Column]:
-    names = [f"x{i}" for i in range(array.shape[1])]
-    if array.dtype.kind in "OU":
-        return [infer_cells(name, array[:, i].tolist()) for i, name in enumerate(names)]  # type: ignore[misc]
-    if image_shape is not None or _is_binary(array):
-        kind = _common_kind(array)
-        return [Column(name, kind) for name in names]
-    return [infer_numbers(name, array[:, i]) for i, name in enumerate(names)]  # type: ignore[misc]
-
-
-def _is_binary(array: np.ndarray) -> bool:
-    if array.dtype.kind == "b":
-        return True
-    observed = False
-    for _, block in blocks(array):
-        cells = block[~np.isnan(block)] if block.dtype.kind == "f" else block
-        if not ((cells == 0) | (cells == 1)).all():
-            return False
-        observed |= cells.size > 0
-    return observed
-
-
-def _common_kind(array: np.ndarray) -> Kind:
-    """The kind of all pixels: binary, counts up to 100, or real."""
-    kind: Kind = "binary"
-    for _, block in blocks(array):
-        cells = block[~np.isnan(block)] if block.dtype.kind == "f" else block
-        if ((cells == 0) | (cells == 1)).all():
-            continue
-        if cells.min() < 0 or cells.max() > COUNT_LIMIT or not (cells == np.floor(cells)).all():
-            return "real"
-        kind = "count"
-    return kind
-
-
-COUNT_LIMIT = 100  # of pixels that are counts; grey values up to 255 are real
 
 
 def _are_numbers(categories: tuple) -> bool:
