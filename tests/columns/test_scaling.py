@@ -92,7 +92,7 @@ def test_blocks_and_spilling_change_nothing(monkeypatch, global_random_seed):
     rows[3, 1] = np.nan
     whole = Scaling.fit(rows, real(rows), "column")
     expected = whole.apply(rows, np.dtype(np.float32))
-    monkeypatch.setattr("likely.schema.schema._BLOCK_CELLS", 10)
+    monkeypatch.setattr("likely.schema.arrays._BLOCK_CELLS", 10)
     monkeypatch.setattr(scaling, "SPILL_BYTES", 100)
     parts = Scaling.fit(rows, real(rows), "column")
     np.testing.assert_allclose(parts.scale, whole.scale, rtol=1e-12)
