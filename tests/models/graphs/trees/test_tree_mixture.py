@@ -8,6 +8,7 @@ import pytest
 
 import likely
 from likely.models.graphs.structure.chow_liu import information_of_counts
+from likely.models.graphs.trees.tree_mixture import affordable
 from tests.models.graphs.circuit.circuit_checks import ALL_ROWS, SCHEMA, mixed_rows, some_rows
 
 
@@ -88,3 +89,10 @@ def test_components_are_chosen_by_held_out_rows():
     model = likely.TreeMixture(max_iter=20, random_state=0).fit(rows)
     assert model.n_components_ >= 2
     assert model.score(rows) > likely.TreeMixture(1).fit(rows).score(rows) + 0.5
+
+
+def test_sizes_are_those_that_there_is_time_for():
+    """Sixteen bits of nltcs are no matter; adult's 350 states cost a matrix product of 350 × 350 a row and tree."""
+    assert affordable(16_000, 32) > 64
+    assert 4 <= affordable(26_000, 350) <= 16
+    assert affordable(1_000_000, 1_000) == 1

@@ -18,6 +18,7 @@ from likely.contract.trained import MIN_HELD_OUT, between
 from likely.models.graphs.circuit import leaves
 from likely.models.graphs.circuit.answers import CircuitModel, CircuitParams
 from likely.models.graphs.circuit.hidden_tree import mixture_plan
+from likely.models.graphs.circuit.plan import states_of
 from likely.models.graphs.graph.graph import Graph
 from likely.models.graphs.trees.component import Cells, TreePrior
 from likely.models.graphs.trees.learning import Mixture, Stopping, TreeLearner, learn
@@ -26,6 +27,14 @@ from likely.runtime import generator
 _MOST = 64  # components, by validation
 _RISE = 0.003  # nats a row, less of which is no reason for more components
 _ROWS_A_TREE = 100  # Fewer leave a tree's tables to chance.
+_SECONDS = 60.0  # that all sizes together may take, about: the largest takes half of it
+_STEPS, _OPERATIONS = 20, 2e10  # of EM, as it usually goes; and what a core of 2024 does in a second
+
+
+def affordable(n_rows: int, n_states: int) -> int:
+    """Components whose trees there is time for, of rows whose discrete cells have so many states together."""
+    a_component = _STEPS * n_rows * n_states**2 / _OPERATIONS
+    return max(1, int(_SECONDS / 2 / max(a_component, 1e-9)))
 
 
 class TreeMixture(CircuitModel):
@@ -35,7 +44,8 @@ class TreeMixture(CircuitModel):
 
     Parameters
     ----------
-    n_components : number of trees; None doubles them for as long as validation rows gain (`n_components_` after a fit).
+    n_components : number of trees; None doubles them for as long as validation rows gain and about a minute of one core
+        allows (`n_components_` after a fit).
     pseudo_count : rows of ignorance that are added to each table.
     max_iter, tol : EM stops when the objective rises by less than `tol` nats a row, or when validation rows have lost
         by three steps.
@@ -98,7 +108,9 @@ class TreeMixture(CircuitModel):
             return [self.n_components]
         if not is_validated:
             return [between(1, n_rows // (2 * _ROWS_A_TREE), 10)]
-        most = between(1, n_rows // _ROWS_A_TREE, _MOST)
+        columns = self.columns_
+        n_states = sum(states_of(columns, cell) for cell in range(columns.n_columns))
+        most = between(1, n_rows // _ROWS_A_TREE, min(_MOST, affordable(n_rows, n_states)))
         return [2**power for power in range(7) if 2**power <= most]
 
     def _compiled(self, mixture: Mixture) -> CircuitParams:
