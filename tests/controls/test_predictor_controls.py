@@ -5,10 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import likely
+from likely.models.prediction.conditional.companion import GaussianInputs
 from likely.models.prediction.linear.gaussian import bayes
-from tests.models.prediction import joint_checks
+from tests.models.prediction import joint_checks, linear_checks
 from tests.models.prediction.joint_checks import bits, check_bayes, check_gaussian, holes, reals
-from tests.models.prediction.linear_checks import check_marginal
+from tests.models.prediction.linear_checks import check_holes, check_marginal
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +34,20 @@ def test_a_wrong_marginal_likelihood_is_caught(wrong):
     check_marginal(bayes, 0)
     with pytest.raises(AssertionError):
         check_marginal(planted, 0)
+
+
+@pytest.mark.parametrize("shrunk", [0.9, 1e-3])
+def test_unseen_inputs_with_too_small_a_spread_are_caught(shrunk, monkeypatch):
+    """Filled-in cells are draws without spread; a tenth too little of it is enough to be seen."""
+    x, y = linear_checks.gaussian_rows(3)
+    options = {"schema": likely.Schema.real(3), "n_draws": 4096, "random_state": 0}
+    model = likely.LinearPredictor("ml", **options).fit(x, y)
+    rows = linear_checks.with_holes(x[:40], 0)
+    check_holes(model, rows, y[:40])
+    drawn = GaussianInputs.completed
+    monkeypatch.setattr(GaussianInputs, "completed", lambda self, row, noise: drawn(self, row, shrunk * noise))
+    with pytest.raises(AssertionError):
+        check_holes(model, rows, y[:40])
 
 
 def test_the_joint_density_in_place_of_the_conditional_is_caught(fitted):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.special import expit, gammaln, log_expit, logsumexp
-from scipy.stats import multivariate_t
+from scipy.stats import multivariate_t, norm, t
 
 import likely
 from likely.models.prediction.linear.exponential import INTERCEPT_PRECISION as CLASS_PRECISION
@@ -92,3 +92,18 @@ def holed_gaussian(model: likely.LinearPredictor, rows: np.ndarray) -> tuple[np.
         mean[i] = params["y_centre"] + params["y_scale"] * (params["intercept"] + weights @ (x - params["centre"]))
         deviation[i] = params["y_scale"] * np.sqrt(params["rate"] + weights[holes] @ left @ weights[holes])
     return scale.offset[0] + scale.scale[0] * mean, scale.scale[0] * deviation
+
+
+def check_holes(model: likely.LinearPredictor, rows: np.ndarray, y: np.ndarray) -> None:
+    """Of a point estimate and a Gaussian companion p(y | seen) is a Gaussian: its mean and log density."""
+    mean, deviation = holed_gaussian(model, rows)
+    found, evidence = model.condition(rows), model.evidence(rows, y)
+    holed = np.isnan(rows).any(axis=1)
+    assert evidence.kind == "estimate"
+    assert (evidence.stderr[holed] > 0).all()
+    assert (evidence.stderr[~holed] == 0).all()
+    # Draws in opposite pairs have the mean of a linear function without error.
+    np.testing.assert_allclose(found.mean()[:, 0], mean, rtol=1e-8)
+    error = np.abs(evidence.values - norm.logpdf(y, mean, deviation))
+    # Eight versions: a Student's t of 7 degrees of freedom; log of a mean is low by half its variance.
+    assert (error <= t.ppf(1 - 1e-5, 7) * evidence.stderr + 4 * evidence.stderr**2 + 1e-12).all()
