@@ -99,6 +99,7 @@ _ONE_WAY = np.eye(8, k=1)
 WRONG: dict[tuple[str, str], tuple[tuple, str]] = {
     ("AnomalyDetector", "model"): ((3, "mixture", [], [3]), "a model of likely, a list of them"),
     ("Autoregressive", "order"): (("alphabet", 3, None, ["x0", "x0"], ["x9"]), "(one of given|one of|twice|column)"),
+    ("BayesianNetwork", "bins"): ((1, 0, 2.5, "three", True), "at least 2"),
     ("BayesianNetwork", "structure"): (("alphabet", "forest"), "a Graph, edges, text such as"),
     ("BayesianNetwork", "forbidden"): ((3, "x0", [("x0",)], "x0 -- x1"), "edges such as"),
     ("BayesianNetwork", "required"): ((3, "x0", [("x0",)], "x0 -- x1"), "edges such as"),
