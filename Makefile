@@ -1,6 +1,8 @@
 # make compare   install, then compare every model on scikit-learn's digits: a table, and report.html
+# make studio    install, and open the studio on the digits
 # make test      all tests, doctests included, on two cores
 # make coverage  the same, with the share of lines and branches that ran; fails under 92% of lines
+# make test-studio  the studio in a real browser; screenshots in build/studio; needs chromium and chromium-driver
 # make audit     every answer against independent oracles, all tests with other seeds; writes docs/honesty.md; hours
 # make lint      style, format, types, direction of imports;  make format  mends the first two
 # make bench     every benchmark, or one: make bench BENCH=rbm
@@ -17,13 +19,23 @@ INSTALLED := .venv/.installed
 DOCS := .venv-docs/.installed
 
 .DELETE_ON_ERROR:
-.PHONY: compare test coverage audit lint format bench gallery docs dist clean
+.PHONY: compare studio test test-studio coverage audit lint format bench gallery docs dist clean
 
 compare: $(INSTALLED)
 	$(BIN)/likely compare digits
 
+studio: $(INSTALLED)
+	$(BIN)/likely studio digits
+
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q  # a file on one core: what it fits and compiles, it does once
+
+# A machine that lets us gets the browser installed; others are told what is missing.
+test-studio: $(INSTALLED)
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
+	  { test "$$(id -u)" = 0 && apt-get install -y -qq --no-install-recommends chromium chromium-driver >/dev/null; } || \
+	  { echo "make test-studio needs a browser: apt-get install chromium chromium-driver" >&2; exit 1; }
+	$(BIN)/python -m tests.studio.browser
 
 coverage: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --cov --cov-report=json:.cache/coverage/report.json

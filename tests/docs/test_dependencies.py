@@ -15,6 +15,7 @@ DECLARED = {"run time": PROJECT["dependencies"], **PROJECT["optional-dependencie
 HEADINGS = {
     "run time": "## At run time",
     "test": "## For the tests",
+    "studio": "## For the studio",
     "bench": "## For the benchmarks",
     "docs": "## For the site",
 }
@@ -49,7 +50,8 @@ def test_whatever_is_imported_is_declared():
                 imported |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 imported.add(node.module.partition(".")[0])
-    declared = {IMPORT_NAMES.get(name, name) for name in named(PROJECT["dependencies"])}
+    studio = PROJECT["optional-dependencies"]["studio"]
+    declared = {IMPORT_NAMES.get(name, name) for name in named([*PROJECT["dependencies"], *studio])}
     assert imported - set(sys.stdlib_module_names) - {"likely"} == declared
 
 

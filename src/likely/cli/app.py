@@ -23,6 +23,7 @@ from likely.cli import (
     networks,
     prediction,
     schema_command,
+    studio_command,
 )
 from likely.cli.options import INTERRUPTED
 
@@ -163,6 +164,7 @@ for name, command, summary in (
     ("query", networks.query, "The distribution of columns of a network, given findings."),
     ("graph", networks.graph, "Draw the graph of a network."),
     ("convert", networks.convert, "Write a network in another format."),
+    ("studio", studio_command.studio, "A page on this machine: see data, compare models, ask what if."),
     ("models", listing.models, "List the models."),
     ("datasets", listing.datasets, "List the data sets."),
 ):

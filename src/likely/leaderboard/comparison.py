@@ -40,7 +40,7 @@ def compare(
     random_state: int = 0,
     n_score_rows: int | None = None,
     report: str | os.PathLike[str] | None = None,
-    progress: bool | None = None,
+    progress: bool | Watch | None = None,
     keep_in: str | os.PathLike[str] | None = None,
     fresh: bool = False,
     stack: bool = False,
@@ -60,7 +60,7 @@ def compare(
     n_score_rows : score only so many test rows, drawn at random; None scores all.
     report : where to write the HTML report; None writes none.
     progress : True shows a live table on the terminal, or a line for each model where stderr is none; False shows
-        nothing; None shows the table if stderr is a terminal. It never changes results.
+        nothing; None shows the table if stderr is a terminal; a `Watch` of your own is told. It never changes results.
     keep_in : a folder for finished work. A comparison that was broken off goes on from there when it is called again
         with the same data and settings; what it kept is removed when it is done. None keeps nothing.
     fresh : start anew, whatever was kept.

@@ -155,8 +155,12 @@ class Lines(Watch):
 
 
 @contextmanager
-def open_watch(progress: bool | None, data: Dataset, names: list[str]) -> Iterator[Watch]:
-    """A watch for the time of a comparison; training reports to it as well."""
+def open_watch(progress: bool | Watch | None, data: Dataset, names: list[str]) -> Iterator[Watch]:
+    """A watch for the time of a comparison, or the one that is given; training reports to it as well."""
+    if isinstance(progress, Watch):
+        with use_reporter(progress):
+            yield progress
+        return
     terminal = is_terminal()
     if not (terminal if progress is None else progress) or sys.stderr is None:
         watch = Watch()

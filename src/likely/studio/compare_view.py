@@ -1,0 +1,259 @@
+"""The Compare view: start, watch, stop and resume comparisons; the leaderboard as it grows; a model to look through."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from likely.contract.evidence import SIGNS
+from likely.leaderboard.wording import number, seconds
+from likely.storage import registry
+from likely.studio.charts import curve, intervals
+from likely.studio.jobs import ACTIVE, Job
+from likely.studio.markup import Markup, tag
+from likely.studio.requests import BadRequest, form, query, whole
+from likely.studio.shell import Studio, loading_lines, page, python, state
+
+_DEFAULT = ("independent", "mixture", "circuit")
+_SECONDS_BETWEEN_LOOKS = 0.25
+_SECONDS_BETWEEN_BEATS = 10.0
+_WORDS = {
+    "queued": "waits for its turn",
+    "running": "is running",
+    "stopping": "is stopping; it keeps its checkpoint",
+    "stopped": "was stopped; resume goes on from what it finished",
+    "failed": "broke off",
+    "done": "is done",
+}
+_STAGES = {"fit": "fitting", "score": "scoring", "start": "reading the data", "report": "drawing"}
+_SIDES = ("number", "", "number", "", "number", "number", "", "")
+_OPEN = "This model may be better than its lower limit says: a bound leaves open which of the two is."
+_TIED = "These rows do not separate it from the best."
+
+
+def routes(studio: Studio) -> list[Route]:
+    """The routes of this view."""
+
+    def show(request: Request) -> Response:
+        query(request, ())
+        return page(studio, "compare", *_content(studio))
+
+    async def start(request: Request) -> Response:
+        asked = await form(request, re.compile(r"seed|m-[a-z]+"))
+        names = [name.removeprefix("m-") for name in asked if name.startswith("m-")]
+        known = _choices(studio)
+        if not names or not set(names) <= set(known):
+            raise BadRequest("choose at least one of the models that are listed.")
+        seed = whole(asked, "seed", 0, 0, 2**31 - 1)
+        await run_in_threadpool(studio.jobs.start, [name for name in known if name in names], seed)
+        return RedirectResponse("/compare", 303)
+
+    async def stop(request: Request) -> Response:
+        await form(request, ())
+        await run_in_threadpool(studio.jobs.stop, request.path_params["job"])
+        return RedirectResponse("/compare", 303)
+
+    async def resume(request: Request) -> Response:
+        await form(request, ())
+        await run_in_threadpool(studio.jobs.resume, request.path_params["job"])
+        return RedirectResponse("/compare", 303)
+
+    async def use(request: Request) -> Response:
+        asked = await form(request, ("model",))
+        await run_in_threadpool(studio.space.use, asked.get("model", ""))
+        return RedirectResponse("/table" if studio.space.source is not None else "/what-if", 303)
+
+    def download(request: Request) -> Response:
+        fitted = studio.space.find(request.path_params["model"])
+        name = f'attachment; filename="{re.sub(r"[^A-Za-z0-9]+", "-", fitted.name)}.likely"'
+        content = fitted.path.read_bytes()
+        return Response(content, media_type="application/octet-stream", headers={"Content-Disposition": name})
+
+    async def events(request: Request) -> Response:
+        job = studio.jobs.find(request.path_params["job"])
+        return StreamingResponse(_events(studio, job, request), media_type="text/event-stream")
+
+    return [
+        Route("/compare", show),
+        Route("/compare/start", start, methods=["POST"]),
+        Route("/compare/{job}/stop", stop, methods=["POST"]),
+        Route("/compare/{job}/resume", resume, methods=["POST"]),
+        Route("/compare/{job}/events", events),
+        Route("/use", use, methods=["POST"]),
+        Route("/models/{model}.likely", download),
+    ]
+
+
+async def _events(studio: Studio, job: Job, request: Request) -> AsyncIterator[str]:
+    """The job's part of the page whenever it changes, until it ends; a beat now and then, or proxies close it."""
+    seen, quiet = -1, 0.0
+    while not await request.is_disconnected():
+        version, active = job.version, job.status in ACTIVE
+        if version != seen:
+            # All who watch share one drawing.
+            key = ("job", job.number, version)
+            text = await run_in_threadpool(studio.once, key, lambda: str(job_part(studio, job)))
+            seen, quiet = version, 0.0
+            yield f"data: {json.dumps(text)}\n\n"
+        elif quiet >= _SECONDS_BETWEEN_BEATS:
+            quiet = 0.0
+            yield ": still here\n\n"
+        if not active:
+            # Drawn once more: it may have ended between the count of its changes and the look at how it stands.
+            yield f"data: {json.dumps(await run_in_threadpool(lambda: str(job_part(studio, job))))}\n\n"
+            yield "event: end\ndata: end\n\n"
+            return
+        await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
+        quiet += _SECONDS_BETWEEN_LOOKS
+
+
+def _choices(studio: Studio) -> list[str]:
+    """Names of the models that can be compared on the table."""
+    source = studio.space.source
+    if source is None:
+        return []
+    binary = set(source.schema.kinds) == {"binary"}
+    found = [entry for entry in registry.learning_from("rows") if entry.has_evidence]
+    classes = {entry.name: registry.model_class(entry.class_name) for entry in found}
+    return [name for name, cls in classes.items() if not cls._is_composite and (binary or not cls._binary_only)]
+
+
+def _content(studio: Studio) -> list[Any]:
+    if studio.space.source is None:
+        return [state("No table", "Models are compared on a table: likely studio table.csv")]
+    jobs = list(reversed(studio.jobs.jobs.values()))
+    parts: list[Any] = [
+        tag(
+            "div",
+            tag("h1", "Compare"),
+            tag(
+                "p",
+                "Models learn from the training rows, and are ranked by what they are sure of on rows they never saw.",
+            ),
+            class_="lead",
+        ),
+        _start_form(studio, bool(jobs)),
+    ]
+    if not jobs:
+        parts.append(
+            state("Nothing compared yet", "Choose models above and start; the table grows here while they learn.")
+        )
+    for job in jobs:
+        live = f"/compare/{job.number}/events" if job.status in ACTIVE else None
+        parts.append(tag("section", job_part(studio, job), data_events=live))
+    models = json.dumps(jobs[0].asked.get("models", []) if jobs else list(_DEFAULT))
+    return [*parts, python([*loading_lines(studio)[:2], f"board = likely.compare({models}, data)", "print(board)"])]
+
+
+def _start_form(studio: Studio, compared: bool) -> Markup:
+    summaries = {entry.name: (entry.class_name, entry.summary) for entry in registry.learning_from("rows")}
+    boxes = [
+        tag(
+            "label",
+            tag("input", type="checkbox", name=f"m-{name}", value="1", checked=name in _DEFAULT),
+            tag("span", tag("b", summaries[name][0]), tag("small", summaries[name][1])),
+        )
+        for name in _choices(studio)
+    ]
+    seed = tag("label", "Seed ", tag("input", type="number", name="seed", value=0, min=0))
+    button = tag("div", tag("button", "Start", class_="button"), seed, class_="actions")
+    inside = tag("form", tag("div", *boxes, class_="choices"), button, method="post", action="/compare/start")
+    return tag("details", tag("summary", "New comparison"), inside, open=not compared, class_="new")
+
+
+def job_part(studio: Studio, job: Job) -> Markup:
+    """A comparison as it stands."""
+    action = None
+    if job.status in ("queued", "running"):
+        action = _button("Stop", f"/compare/{job.number}/stop")
+    elif job.status in ("stopped", "failed"):
+        action = _button("Resume", f"/compare/{job.number}/resume")
+    reason = job.state.get("reason")
+    words = f"Comparison {job.number} {_WORDS[job.status]}" + (f": {reason}" if reason else ".")
+    return tag(
+        "div", tag("div", tag("p", words), action, class_=f"bar-line {job.status}"), _progress(job), _board(studio, job)
+    )
+
+
+def _button(label: str, address: str, **fields: str) -> Markup:
+    hidden = [tag("input", type="hidden", name=name, value=value) for name, value in fields.items()]
+    return tag("form", *hidden, tag("button", label), method="post", action=address)
+
+
+def _progress(job: Job) -> Markup | None:
+    """The model that is being fitted, how far it is, and its learning curve."""
+    if job.status not in ("running", "stopping"):
+        return None
+    now = job.now
+    words = " ".join(str(word) for word in (now.get("model", ""), _STAGES.get(now.get("stage", "start"), "")))
+    share = now.get("share")
+    figures = "  ".join(f"{key} {value:.4g}" for key, value in now.get("metrics", {}).items())
+    bar = tag("progress", value=f"{share:.3f}" if share else None, max=1, aria_label="progress")
+    done = len(job.board.get("entries", []))
+    about = f"{done} of {len(job.asked.get('models', []))} models are measured"
+    return tag(
+        "div",
+        tag("b", words),
+        bar,
+        tag("span", figures, class_="note"),
+        curve(job.curve, "learning curve"),
+        tag("span", about, class_="note"),
+        class_="now",
+    )
+
+
+def _board(studio: Studio, job: Job) -> Markup | None:
+    entries = job.board.get("entries", [])
+    if not entries:
+        return None
+    current = studio.space.current()
+    head = ("", "model", "log p, nats/row", "", "to the best", "fit", "curve", "")
+    lines = []
+    for entry, bar in zip(entries, intervals(entries), strict=True):
+        mean = entry.get("mean")
+        figure = "–"
+        if mean is not None:
+            figure = f"{SIGNS[entry['kind']]} {number(mean)} ± {number(_or_nan(entry.get('stderr')))}"
+        why = {"open": _OPEN, "tied": _TIED}.get(entry["standing"], "") or entry.get("apart") or ""
+        about = tag("small", why) if why else None
+        fitted = f"{job.number}-{str(entry.get('file')).removesuffix('.likely')}" if entry.get("file") else ""
+        action: Any = None
+        if fitted:
+            is_used = current is not None and current.number == fitted
+            chosen = tag("span", "in use", class_="chip") if is_used else _button("Use", "/use", model=fitted)
+            action = tag("div", chosen, tag("a", "save", href=f"/models/{fitted}.likely"), class_="actions")
+        cells = (entry.get("rank") or "–", [tag("b", entry["name"]), about], figure, bar, _gap(entry))
+        rest = (seconds(_or_nan(entry.get("fit_seconds"))), curve(entry.get("curve", []), "learning curve"), action)
+        lines.append(tag("tr", *[tag("td", c, class_=n or None) for c, n in zip((*cells, *rest), _SIDES, strict=True)]))
+    table = tag(
+        "table",
+        tag(
+            "thead", tag("tr", *[tag("th", word, class_=side or None) for word, side in zip(head, _SIDES, strict=True)])
+        ),
+        tag("tbody", *lines),
+        class_="board",
+    )
+    legend = "= exact   ≥ lower bound   ≈ estimate between limits   ± standard error; bars are two of them."
+    return tag("div", tag("div", table, class_="scroll"), tag("p", legend, class_="note"))
+
+
+def _gap(entry: dict[str, Any]) -> str:
+    """The interval of the difference to the best."""
+    if entry["standing"] in ("best", "apart"):
+        return ""
+    low, high = (
+        number(entry[key]) if entry.get(key) is not None else "∞" for key in ("difference_low", "difference_high")
+    )
+    return f"[{'−∞' if low == '∞' else low}, {high}]"
+
+
+def _or_nan(value: Any) -> float:
+    return float("nan") if value is None else float(value)

@@ -1,0 +1,262 @@
+"""The studio in a real browser, as a person uses it: `make test-studio`. Screenshots go to build/studio.
+
+A story: open a table with holes, correct a column's kind, compare three models, stop and resume, look through one, ask
+what if, judge drawn rows, and download the filled table, which is what `impute` gives. At two
+widths, in light and dark.
+Not collected by pytest, since not every machine has a browser.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import polars as pl
+from selenium import webdriver
+from selenium.common.exceptions import (
+    ElementNotInteractableException,
+    NoSuchElementException,
+    StaleElementReferenceException,
+)
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SHOTS = ROOT / "build" / "studio"
+SECONDS = 90  # that anything may take: a first compilation on a busy machine
+WIDTHS = {"wide": 1280, "narrow": 390}
+VIEWS = ("table", "compare", "what-if", "samples")
+
+
+def people(n: int = 1500) -> pl.DataFrame:
+    """People whose income goes with age and city, with holes, a zip code, and an odd row."""
+    rng = np.random.default_rng(0)
+    age = rng.normal(45, 12, n).round().clip(18, 90)
+    city = rng.choice(["Rome", "Oslo", "Lima", "Bonn"], n, p=[0.4, 0.3, 0.2, 0.1])
+    scale = np.select([city == "Oslo", city == "Lima"], [1.6, 0.6], 1.0)
+    income = (scale * np.exp(rng.normal(9 + 0.015 * age, 0.25))).round(-1)
+    income[7] = 250_000.0
+    retired = np.where(age + rng.normal(0, 4, n) > 62, "yes", "no")
+    frame = pl.DataFrame(
+        {
+            "age": age,
+            "city": city,
+            "income": income,
+            "retired": retired,
+            "zip": rng.choice([101, 205, 330, 417, 518], n),
+        }
+    )
+    empty = rng.random(frame.shape) < 0.04
+    return frame.with_columns(
+        pl.when(pl.Series(empty[:, place])).then(None).otherwise(pl.col(name)).alias(name)
+        for place, name in enumerate(frame.columns)
+    )
+
+
+@contextmanager
+def studio(folder: Path, *arguments: str) -> Iterator[str]:
+    """A running studio; its address."""
+    command = [sys.executable, "-c", "from likely.cli import main; main()", "studio", *arguments, "--no-browser"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        yield line.removeprefix("Studio: ").strip()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(SECONDS)
+
+
+@contextmanager
+def browser(downloads: Path) -> Iterator[Any]:
+    """Debian's Chromium, without a window."""
+    options = webdriver.ChromeOptions()
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"):
+        options.add_argument(word)
+    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    options.binary_location = str(shutil.which("chromium"))
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(shutil.which("chromedriver"))))
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+class Person:
+    """Somebody at the page."""
+
+    def __init__(self, driver: Any, address: str):
+        self.driver, self.base = driver, address.partition("?")[0]
+        self.width = WIDTHS["wide"]
+        self.console: list[str] = []
+        self.addresses: set[str] = set()
+        driver.set_window_size(self.width, 900)
+        driver.get(address)
+
+    def go(self, view: str) -> None:
+        self.driver.get(self.base + view)
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until nothing is loading any more."""
+        time.sleep(0.3)
+        self.until(lambda d: not d.find_elements(By.CSS_SELECTOR, "[aria-busy], .ring, body.busy"))
+
+    def until(self, condition: Callable[[Any], Any]) -> None:
+        # Parts of the page are replaced while it is looked at; then one looks again.
+        replaced = (StaleElementReferenceException, NoSuchElementException, ElementNotInteractableException)
+        WebDriverWait(self.driver, SECONDS, 0.2, replaced).until(condition)
+
+    def press(self, label: str) -> None:
+        path = f"//*[self::button or self::a][normalize-space()='{label}']"
+        self.until(lambda d: d.find_element(By.XPATH, path).click() or True)
+
+    def type(self, name: str, text: str) -> None:
+        field = self.driver.find_element(By.NAME, name)
+        field.clear()
+        field.send_keys(text)
+        time.sleep(0.3)
+        self.settle()
+
+    def sees(self, text: str) -> bool:
+        return text in self.driver.find_element(By.TAG_NAME, "body").text
+
+    def look(self, name: str) -> None:
+        """Keep a picture of the whole page, and what the console said so far."""
+        tall = self.driver.execute_script("return document.documentElement.scrollHeight")
+        wide = self.driver.execute_script("return document.documentElement.scrollWidth")
+        assert wide <= self.width, f"{name} is {wide} pixels wide at {self.width}"
+        metrics = {"width": self.width, "height": min(tall, 2400), "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        time.sleep(0.2)
+        self.driver.save_screenshot(str(SHOTS / f"{name}.png"))
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics | {"height": 900})
+        self.console += [entry["message"] for entry in self.driver.get_log("browser")]
+        for entry in self.driver.get_log("performance"):
+            for address in re.findall(r'"url":"((?:https?|wss?):[^"]+)"', entry["message"]):
+                self.addresses.add(str(urlsplit(address).hostname))
+
+    def resize(self, width: int) -> None:
+        self.width = width
+        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+    def prefer(self, scheme: str) -> None:
+        feature = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": feature})
+
+
+def compare_models(person: Person) -> None:
+    """Start three, stop, resume, and watch the table grow."""
+    person.go("compare")
+    person.look("compare-empty")
+    person.press("Start")
+    person.until(lambda d: person.sees("fitting"))
+    person.look("compare-running")
+    person.press("Stop")
+    person.until(lambda d: person.sees("was stopped"))
+    person.driver.refresh()
+    person.press("Resume")
+    person.until(lambda d: person.sees("0001 is done"))
+    person.look("compare-done")
+    person.driver.find_element(By.XPATH, "//tr[td[normalize-space()='1']]//button[.='Use']").click()
+    person.settle()
+
+
+def story(folder: Path, downloads: Path, person: Person) -> None:
+    person.settle()
+    person.look("table-no-model")
+    Select(person.driver.find_elements(By.NAME, "kind")[4]).select_by_value("categorical")
+    person.until(lambda d: Select(d.find_elements(By.NAME, "kind")[4]).first_selected_option.text == "categorical")
+    person.settle()
+    compare_models(person)
+
+    Select(person.driver.find_element(By.NAME, "order")).select_by_value("surprise")
+    time.sleep(0.3)
+    person.settle()
+    numbers = [cell.text for cell in person.driver.find_elements(By.CSS_SELECTOR, "#slice tbody th")[:5]]
+    assert person.driver.find_elements(By.CSS_SELECTOR, "#slice .odd3, #slice .odd4"), "no odd cell is shaded"
+    person.look("table-odd")
+    person.press("Download with holes filled")
+    person.until(lambda d: list(downloads.glob("*.csv")))
+    import likely
+
+    model = likely.load(folder / ".likely-studio" / "jobs" / "0001" / used_file(folder))
+    rows = likely.datasets.read(folder / "people.csv")
+    oddest = model.surprise(rows, random_state=0).top(5)
+    assert numbers == [f"{number + 1:,}" for number in oddest], "the first rows are not the most surprising"
+    filled = model.impute(rows).write_csv()
+    assert next(downloads.glob("*.csv")).read_text() == filled, "the download is not what impute gives"
+
+    person.go("what-if")
+    person.type("a0", "30")
+    person.type("b0", "75")
+    assert person.sees("A: log p of what is pinned (1 column) = ")
+    assert person.driver.find_element(By.ID, "p3").find_elements(By.CSS_SELECTOR, "polyline")
+    person.look("what-if-two")
+    person.press("Free all")
+    person.settle()
+    person.until(lambda d: person.sees("nothing is pinned"))
+
+    person.go("samples")
+    person.driver.find_element(By.NAME, "c0").click()
+    person.press("Judge me")
+    person.settle()
+    assert person.sees("of 12 right")
+    person.look("samples-judged")
+    for scheme in ("light", "dark"):
+        person.prefer(scheme)
+        for name, width in WIDTHS.items():
+            person.resize(width)
+            for view in VIEWS:
+                person.go(view)
+                person.look(f"{view}-{name}-{scheme}")
+
+
+def used_file(folder: Path) -> str:
+    """The file of the model that the studio says is in use."""
+    import json
+
+    used = json.loads((folder / ".likely-studio" / "session.json").read_text())["used"]
+    return f"{used.rpartition('-')[2]}.likely"
+
+
+def main() -> None:
+    """Play the story, and fail on any word in the browser's console, and on any request that leaves this machine."""
+    for name in ("chromium", "chromedriver"):
+        if shutil.which(name) is None:
+            sys.exit(f"make test-studio needs {name}: apt-get install chromium chromium-driver")
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp())
+    downloads = folder / "downloads"
+    downloads.mkdir()
+    people().write_csv(folder / "people.csv")
+    with studio(folder, "people.csv") as address, browser(downloads) as driver:
+        person = Person(driver, address)
+        try:
+            story(folder, downloads, person)
+        except BaseException:
+            driver.save_screenshot(str(SHOTS / "failed.png"))
+            raise
+    assert not person.console, person.console
+    assert person.addresses <= {"127.0.0.1"}, person.addresses
+    shutil.rmtree(folder)
+    print(f"The story of the studio holds; {len(list(SHOTS.glob('*.png')))} pictures are in {SHOTS.relative_to(ROOT)}.")
+
+
+if __name__ == "__main__":
+    main()
