@@ -75,7 +75,9 @@ class Kept:
 
     def resumption(self, name: str, model: Any) -> dict[str, Any]:
         """What `fit` takes so that it saves its state, and goes on from one that was saved."""
-        if not self._can_keep(model) or not getattr(model, "_resumable", False):
+        # A predictor around a model is trained step by step where the model is.
+        inner = getattr(model, "model", model) or getattr(model, "_unfitted", lambda: model)()
+        if not self._can_keep(model) or not all(getattr(one, "_resumable", False) for one in (model, inner)):
             return {}
         path = self._path(name, model).with_suffix(".checkpoint")
         path.parent.mkdir(parents=True, exist_ok=True)

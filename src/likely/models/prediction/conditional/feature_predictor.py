@@ -7,7 +7,7 @@ Monte Carlo error, and never a prediction from filled-in cells.
 from __future__ import annotations
 
 import abc
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from typing import Any, ClassVar
 
 import jax
@@ -225,14 +225,14 @@ def has_holes(rows: np.ndarray) -> bool:
 
 def _first(laws: Laws, n: int) -> Laws:
     weights = laws.log_weights if laws.log_weights.ndim == 1 else laws.log_weights[:n]
-    return Laws(laws.columns, tuple(part[:n] for part in laws.parts), weights, laws.replicates, laws.is_exact)
+    return replace(laws, parts=tuple(part[:n] for part in laws.parts), log_weights=weights)
 
 
 def _stacked(laws: list[Laws]) -> Laws:
     one = laws[0]
     parts = tuple(np.concatenate(pieces) for pieces in zip(*(law.parts for law in laws), strict=True))
     weights = one.log_weights if one.log_weights.ndim == 1 else np.concatenate([law.log_weights for law in laws])
-    return Laws(one.columns, parts, weights, one.replicates, one.is_exact)
+    return replace(one, parts=parts, log_weights=weights)
 
 
 def _collapsed(columns: Columns, law: Laws) -> Laws:
@@ -256,4 +256,6 @@ def _joined(parts: list[Evidence], places: list[np.ndarray], method: str) -> Evi
             replicates[own] = known[:, np.arange(replicates.shape[1]) % known.shape[1]]
     if replicates is None and all(part.kind == "exact" for part in parts):
         return Evidence.exact(values, method=method)
+    if np.isposinf(upper).all() and np.array_equal(lower, values):
+        return Evidence.lower_bound(values, replicates, method=method)
     return Evidence.estimate(values, lower, upper, replicates, method=method)

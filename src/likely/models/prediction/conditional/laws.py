@@ -32,6 +32,7 @@ class Laws:
     log_weights : (s,) or (n, s) logarithms of the members' weights, which sum to one.
     replicates : (s,) which of several equally good versions each member belongs to, where members are draws; else None.
     is_exact : the members are the model itself, and no approximation of it.
+    is_lower : they are fair draws of it, so that the logarithm of their average is a lower bound in expectation.
     """
 
     columns: Columns
@@ -39,6 +40,7 @@ class Laws:
     log_weights: np.ndarray
     replicates: np.ndarray | None = None
     is_exact: bool = True
+    is_lower: bool = False
 
     @classmethod
     def single(cls, columns: Columns, *parts: np.ndarray) -> Laws:
@@ -68,7 +70,8 @@ class Laws:
         values = logsumexp(members, axis=1)
         if self.is_exact:
             return Evidence.exact(values, method=method)
-        return Evidence.estimate(values, replicates=self._versions(members), method=method)
+        make = Evidence.lower_bound if self.is_lower else Evidence.estimate
+        return make(values, replicates=self._versions(members), method=method)
 
     def _versions(self, members: np.ndarray) -> np.ndarray | None:
         """(n, r) log p(y | x) by each version's members alone."""
@@ -123,7 +126,8 @@ class Laws:
         n, s = self.parts[0].shape[:2]
         parts = tuple(part.reshape(1, n * s, *part.shape[2:]) for part in self.parts)
         weights = (np.broadcast_to(self.log_weights, (n, s)) - np.log(n)).reshape(1, n * s)
-        return Laws(self.columns, parts, weights, np.repeat(replicates, s), is_exact=False)
+        is_lower = self.is_exact or self.is_lower
+        return Laws(self.columns, parts, weights, np.repeat(replicates, s), is_exact=False, is_lower=is_lower)
 
     def estimated(self) -> Laws:
         """The same, typed an estimate."""

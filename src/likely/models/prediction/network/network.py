@@ -189,12 +189,14 @@ def _kept(key: Array, shape: tuple[int, ...], dropout: float) -> Array:
     return jax.random.bernoulli(key, 1 - dropout, shape) / (1 - dropout)
 
 
-def laws_of(columns: Columns, outputs: np.ndarray, replicates: np.ndarray | None, is_exact: bool) -> Laws:
+def laws_of(
+    columns: Columns, outputs: np.ndarray, replicates: np.ndarray | None, is_exact: bool, is_lower: bool = False
+) -> Laws:
     """Laws of members with equal weights from their outputs (s, n, o)."""
     a = np.swapaxes(np.asarray(outputs, np.float64), 0, 1)
     parts = tuple(_part(columns.kinds[place], a[..., own]) for place, own in enumerate(output_slices(columns)))
     weights = np.full(a.shape[1], -np.log(a.shape[1]))
-    return Laws(columns, parts, weights, replicates, is_exact)
+    return Laws(columns, parts, weights, replicates, is_exact, is_lower)
 
 
 def _part(kind: str, a: np.ndarray) -> np.ndarray:
