@@ -115,7 +115,7 @@ def negative_log_likelihood(
 def bound(params: GeneratorParams, batch: Batch, key: Key[Array, ""]) -> Float[Array, " n"]:
     """log p of complete rows of a flow; of others the bound by a few draws of what is unobserved.
 
-    Where few rows of a batch have holes, only these are drawn: the bound is the same, in a quarter of the time.
+    Where few rows of a batch have holes, only these are drawn: the bound is the same, by a quarter of the passes.
     """
     params, x = with_positive_diagonal(params), jnp.asarray(batch.x)
     if batch.observed is None:
