@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 import likely
 from likely.contract.evidence import KINDS
 from likely.contract.settings import settings_of
-from likely.storage import registry
+from likely.storage import entries, registry
 from tests.contracts.table import (
     NAMES,
     binary_frame,
@@ -32,7 +32,7 @@ SCORED, SAMPLED, CONDITIONED = with_hook("_evidence"), with_hook("_sample"), wit
 DISCRETE = [name for name in SCORED if not is_real_only(name)]
 BINARY = [name for name in NAMES if is_binary_only(name)]
 NOT_BINARY = [name for name in NAMES if not is_binary_only(name)]
-VERBS = tuple(verb for verbs in registry.HOOKS.values() for verb in verbs)
+VERBS = tuple(verb for verbs in entries.HOOKS.values() for verb in verbs)
 
 
 def same_where_offered(one, other, X):
@@ -70,7 +70,7 @@ def fitted_on_holes():
 def test_the_registry_says_what_the_class_is(name):
     entry, cls = registry.find(name), registry.model_class(name)
     assert cls.__name__ == name == entry.class_name
-    assert {hook for hook in registry.HOOKS if hasattr(cls, hook)} == set(entry.hooks)
+    assert {hook for hook in entries.HOOKS if hasattr(cls, hook)} == set(entry.hooks)
     assert bool(cls._no_evidence) != entry.has_evidence
     assert getattr(likely, name) is cls
 

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 import likely
 from likely.contract import sequence_predictor
 from likely.contract.sequence_predictor import SequencePredictor
-from likely.storage import registry
+from likely.storage import entries, registry
 from tests.contracts.pair_checks import CASES, NAMES, check_evidence, check_sums_to_one, small
 
 EVERY = pytest.mark.parametrize("name", NAMES)
@@ -49,7 +49,7 @@ def test_the_registry_says_what_the_class_is(name):
     assert (cls.__name__, cls.__module__) == (name, entry.module)
     assert entry.module.startswith(f"likely.models.{entry.family}.")
     assert issubclass(cls, SequencePredictor)
-    assert not [hook for hook in registry.HOOKS if hasattr(cls, hook)], "those are of models of p(x)"
+    assert not [hook for hook in entries.HOOKS if hasattr(cls, hook)], "those are of models of p(x)"
     for public in ("fit", "evidence", "score_samples", "log_prob", "save"):
         assert public not in vars(cls), f"{public} is final"
 

@@ -9,7 +9,7 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 import likely
-from likely.storage import registry
+from likely.storage import entries, registry
 from tests.conftest import ROOT
 from tests.contracts import table, test_contract, test_scikit_learn
 
@@ -70,6 +70,6 @@ def test_the_example_of_the_skeleton_runs(skeleton):
 
 def test_the_guide_shows_the_hooks_that_the_skeleton_has(skeleton):
     guide = (ROOT / "docs" / "adding-a-model.md").read_text()
-    for hook in ("_init", "_fit", "_evidence", "_sample", *registry.HOOKS):
+    for hook in ("_init", "_fit", "_evidence", "_sample", *entries.HOOKS):
         assert hasattr(skeleton.Prototypes, hook)
         assert f"`{hook}" in guide

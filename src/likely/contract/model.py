@@ -36,7 +36,7 @@ from likely.training.progress import showing
 
 
 class Hooks:
-    """What a model may write besides `_init` and `_fit`, each where it means something; see `registry.HOOKS`.
+    """What a model may write besides `_init` and `_fit`, each where it means something; see `entries.HOOKS`.
 
     Rows are in standard units. The base adds units, measure, dimensions and fingerprint to an evidence.
     """
