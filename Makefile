@@ -17,6 +17,7 @@ SEEDS ?= 0-19
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 DOCS := .venv-docs/.installed
+GET_BROWSER := apt-get install -y -qq --no-install-recommends chromium chromium-driver >/dev/null 2>&1
 
 .DELETE_ON_ERROR:
 .PHONY: compare studio test test-studio coverage audit lint format bench gallery docs dist clean
@@ -33,7 +34,7 @@ test: $(INSTALLED)
 # A machine that lets us gets the browser installed; others are told what is missing.
 test-studio: $(INSTALLED)
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
-	  { test "$$(id -u)" = 0 && apt-get install -y -qq --no-install-recommends chromium chromium-driver >/dev/null; } || \
+	  { test "$$(id -u)" = 0 && { $(GET_BROWSER) || { apt-get update -qq && $(GET_BROWSER); }; }; } || \
 	  { echo "make test-studio needs a browser: apt-get install chromium chromium-driver" >&2; exit 1; }
 	$(BIN)/python -m tests.studio.browser
 

@@ -35,7 +35,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHOTS = ROOT / "build" / "studio"
-SECONDS = 90  # that anything may take: a first compilation on a busy machine
+SECONDS = 120  # that anything may take: a first compilation on a busy machine
 WIDTHS = {"wide": 1280, "narrow": 390}
 VIEWS = ("table", "compare", "what-if", "samples")
 

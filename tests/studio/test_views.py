@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import re
 
@@ -10,6 +11,7 @@ import polars as pl
 import pytest
 
 import likely
+from likely.leaderboard.wording import number
 from likely.studio.charts import Axis, figure, text_of
 from likely.studio.samples_view import _deal
 from likely.studio.what_if_view import answer_of
@@ -97,6 +99,17 @@ def test_what_if_answers_with_evidence_and_two_scenarios(client):
     assert "A: log p of what is pinned (1 column) = −" in both
     assert "B: log p of what is pinned (1 column) = −" in both
     assert "median +40" in both
+
+
+def test_the_lines_of_python_give_what_is_shown(client, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    text = client.get("/what-if/answer?a0=40&a2=1").text
+    lines = html.unescape(re.search(r"<code>(.*?)</code>", text, flags=re.S).group(1))
+    names: dict = {}
+    exec(lines, names)
+    assert names["given"] == {"age": 40.0, "word": names["model"].schema_.columns[2].categories[1]}
+    assert f"(2 columns) = {number(names['evidence'].mean)} nats" in html.unescape(text)
+    assert (names["drawn"]["age"] == 40.0).all()
 
 
 def test_an_impossible_pin_is_explained(client):

@@ -105,7 +105,12 @@ def no_model(studio: Studio) -> Markup | None:
 
 def python(lines: Iterable[str]) -> Markup:
     """The same in Python, behind a button."""
-    return tag("details", tag("summary", "Python"), tag("pre", tag("code", "\n".join(lines))), class_="python")
+    return tag("details", tag("summary", "Python"), tag("div", code(lines), id="python"))
+
+
+def code(lines: Iterable[str]) -> Markup:
+    """Lines of Python."""
+    return tag("pre", tag("code", "\n".join(lines)))
 
 
 def loading_lines(studio: Studio) -> list[str]:

@@ -94,8 +94,11 @@ def _page(studio: Studio) -> Response:
         return page(studio, "table", state("No table", "Start the studio with one: likely studio table.csv"))
     model, _ = studio.usable()
     holes = float(np.isnan(source.encoded).mean())
-    about = f"{len(source):,} rows, {source.schema.n_columns} columns, {holes:.1%} of the cells are holes"
-    actions = [tag("a", "Download with holes filled", href="/table/filled.csv", class_="button")] if model else []
+    words = f"{holes:.1%} of the cells are holes" if holes else "no holes"
+    about = f"{len(source):,} rows, {source.schema.n_columns} columns, {words}"
+    actions = []
+    if model is not None and holes:
+        actions.append(tag("a", "Download with holes filled", href="/table/filled.csv", class_="button"))
     lines = [*loading_lines(studio), rows_line(studio)]
     if model is not None:
         lines += ["surprise = model.surprise(rows)", "surprise.top(10), surprise.why(0)", "filled = model.impute(rows)"]

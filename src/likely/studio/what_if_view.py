@@ -19,7 +19,7 @@ from likely.schema.column import CODED
 from likely.studio.charts import Axis, distribution, text_of
 from likely.studio.markup import Markup, tag
 from likely.studio.requests import BadRequest, query
-from likely.studio.shell import Studio, fragment, loading_lines, no_model, page, python, state
+from likely.studio.shell import Studio, code, fragment, loading_lines, no_model, page, python, state
 
 _DRAWS = 1000  # behind the distribution of a number: a share of 10% is then known to a hundredth
 _MOST_COLUMNS = 64
@@ -37,6 +37,7 @@ class Answer:
     shares : of each column, the shares at the places of its axis.
     middles : of each column a figure: the median of a number; of a category the probability of each.
     words : of each column the figure for people.
+    given : the pinned values by their columns, as the user has them.
     evidence : of the pinned cells. method : how it was found.
     """
 
@@ -44,6 +45,7 @@ class Answer:
     shares: list[np.ndarray]
     middles: list[Any]
     words: list[str]
+    given: dict[str, Any]
     evidence: Any
     method: str
 
@@ -159,7 +161,7 @@ def answer_of(model: Any, axes: list[Axis], pins: np.ndarray) -> Answer:
             words.append(f"{text_of(column, middle)} ({text_of(column, low)} to {text_of(column, high)})")
     for fixed in pinned:
         words[fixed] = f"pinned to {text_of(schema.columns[fixed], float(pins[fixed]))}"
-    return Answer(pins, shares, middles, words, evidence, found.method)
+    return Answer(pins, shares, middles, words, given, evidence, found.method)
 
 
 def _axes(studio: Studio, model: Any, key: str) -> list[Axis]:
@@ -191,12 +193,6 @@ def _content(studio: Studio) -> list[Any]:
     cards = [_card(column, axes[place], place) for place, column in enumerate(columns)]
     more = len(model.schema_.columns) - len(columns)
     lead = tag("p", "Pin some columns and see what the model then believes of the others. B is a second scenario.")
-    lines = [
-        *loading_lines(studio),
-        "rows = model.sample(1000, given={...: ...})          # numbers: draws that have what is pinned",
-        "found = model.condition(row)                         # row: one row, NaN where a column is free",
-        "found.probabilities(column), model.evidence(row)",
-    ]
     return [
         tag("div", tag("h1", "What if"), lead, class_="lead"),
         tag(
@@ -220,7 +216,7 @@ def _content(studio: Studio) -> list[Any]:
             data_now=True,
         ),
         tag("p", f"{more} further columns are not drawn; they are free.", class_="note") if more > 0 else None,
-        python(lines),
+        python(_lines(studio, {})),
     ]
 
 
@@ -253,7 +249,10 @@ def _field(column: Column, axis: Axis, name: str, letter: str) -> Markup:
 def _parts(studio: Studio, model: Any, key: str, a: Answer, b: Answer | None) -> list[Markup]:
     """The parts of the page that change with the pins."""
     axes = _axes(studio, model, key)
-    parts = [tag("div", _evidence(model, a, b), data_part="evidence")]
+    parts = [
+        tag("div", _evidence(model, a, b), data_part="evidence"),
+        tag("div", code(_lines(studio, a.given)), data_part="python"),
+    ]
     for place, column in enumerate(model.schema_.columns[:_MOST_COLUMNS]):
         other = None if b is None else b.shares[place]
         chart = distribution(axes[place], a.shares[place], other, f"{column.name}: {a.words[place]}")
@@ -265,6 +264,22 @@ def _parts(studio: Studio, model: Any, key: str, a: Answer, b: Answer | None) ->
             ]
         parts.append(tag("div", chart, tag("p", *about, class_="figures"), data_part=f"p{place}"))
     return parts
+
+
+def _lines(studio: Studio, given: dict[str, Any]) -> list[str]:
+    """Scenario A in Python."""
+    row = "row = [[given.get(name, float('nan')) for name in model.schema_.names]]"
+    if studio.usable()[0].schema_.frame is not None:
+        row = "row = polars.DataFrame({name: [given.get(name)] for name in model.schema_.names})"
+    return [
+        "import polars",
+        *loading_lines(studio),
+        f"given = {given!r}",
+        "drawn = model.sample(1000, random_state=0, given=given or None)  # the numbers",
+        row,
+        "found = model.condition(row)  # found.probabilities(column): the categories",
+        "evidence = model.evidence(row)",
+    ]
 
 
 def _difference(column: Column, a: Answer, b: Answer, place: int) -> str:
