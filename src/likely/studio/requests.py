@@ -55,7 +55,7 @@ async def form(request: Request, known: Iterable[str] | re.Pattern[str]) -> dict
             keep_blank_values=True,
             strict_parsing=bool(body),
             errors="strict",
-            max_num_fields=2000,
+            max_num_fields=MAX_FIELDS,
         )
     except ValueError:
         raise BadRequest("the form cannot be read.") from None
