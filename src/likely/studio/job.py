@@ -118,6 +118,7 @@ def run(folder: Path, stream: TextIO) -> str:
     dataset = open_data(asked["data"], asked["kinds"], asked["drop"])
     reporter = Reporter(folder, dataset, asked["seed"], stream)
     signal.signal(signal.SIGINT, reporter.interrupt)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # which the studio holds until here
     reporter.say({"stage": "start"})
     options: dict[str, Any] = {"random_state": asked["seed"], "keep_in": folder / "kept"}
     try:

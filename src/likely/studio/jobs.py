@@ -6,6 +6,7 @@ process writes. Stopping is an interrupt: the process keeps its checkpoint, and 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +161,7 @@ class Jobs:
 
     def _run(self, job: Job) -> None:
         job.now, job.curve = {}, []
-        with open(job.folder / "log.txt", "ab") as log:
+        with open(job.folder / "log.txt", "ab") as log, _held_interrupts():
             job.process = subprocess.Popen(
                 [sys.executable, "-m", "likely.studio.job", str(job.folder)],
                 stdin=subprocess.PIPE,
@@ -194,3 +196,16 @@ class Jobs:
                 reason = job.state.get("failed") or f"its process ended with code {code}; see {job.folder / 'log.txt'}"
                 job.set_status("failed", str(reason))
             self._advance()
+
+
+@contextlib.contextmanager
+def _held_interrupts() -> Iterator[None]:
+    """Processes that are begun here hold an interrupt until they are ready for it.
+
+    While Python imports, an exception that a signal raises may come up in some callback of a library, and be lost.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

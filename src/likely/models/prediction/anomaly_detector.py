@@ -158,8 +158,15 @@ def _with_plain_numbers(schema: Schema) -> Schema:
     What is far from the others is then odd. A column bent into a Gaussian has no outliers left but in its tails' slope,
     and a value that is rare beside spikes would be odd wherever it lies.
     """
-    plain = lambda column: Column(column.name, "real") if column.kind in ("count", "grid", "real") else column  # noqa: E731
-    return replace(schema, columns=tuple(map(plain, schema.columns)))
+    numbers = [Column(column.name, "real") if _is_number(column) else column for column in schema.columns]
+    return replace(schema, columns=tuple(numbers))
+
+
+def _is_number(column: Column) -> bool:
+    """Whether a column measures something; a few whole numbers may be codes, fractions that recur are none."""
+    if column.kind == "ordinal":
+        return any(isinstance(value, float) and not value.is_integer() for value in column.categories or ())
+    return column.kind in ("count", "grid", "real")
 
 
 def _mixture(X: Any, observed: np.ndarray, schema: Schema, size: int, seed: int) -> Model:
