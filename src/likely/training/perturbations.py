@@ -158,6 +158,8 @@ class Adversary(eqx.Module):
 def smoothed_cross_entropy(logits: Array, codes: Array, amount: float) -> Array:
     """−Σ_k q_k log p_k of each row, q = (1 − amount) one-hot + amount / K (Szegedy et al., 2016).
 
+    Examples
+    --------
     >>> logits, codes = jnp.array([[2.0, 0.0, 0.0]]), jnp.array([0])
     >>> [round(float(smoothed_cross_entropy(logits, codes, amount)[0]), 4) for amount in (0.0, 0.3)]
     [0.2395, 0.6395]
