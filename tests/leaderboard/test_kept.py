@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import likely
 from likely.leaderboard import Interrupted
+from likely.leaderboard.kept import Kept
 from likely.leaderboard.live_table import Lines, Watch
 from likely.leaderboard.measuring import Rows
 from tests.contracts.table import binary_rows, small
@@ -133,6 +135,15 @@ def test_other_data_or_settings_start_anew(other, rows, tmp_path, monkeypatch):
     if other in ("rows", "seed", "settings"):  # and what was kept of the first is still there
         likely.compare([likely.Independent()], rows, keep_in=tmp_path)
         assert not fitted
+
+
+def test_checkpoints_of_stages_go_with_the_rest(tmp_path):
+    kept = Kept(tmp_path / "work" / "of these data")
+    path = kept.resumption("DBN", small("DBN"))["checkpoint"].path
+    for ending in ("", ".1", ".2"):  # one for each stage that was finished
+        Path(f"{path}{ending}").write_bytes(b"")
+    kept.discard()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_a_folder_nothing_is_kept(rows, tmp_path, monkeypatch):

@@ -71,7 +71,7 @@ class Kept:
         numbers = {key: getattr(entry, key) for key in ("fit_seconds", "score_seconds", "score")}
         arrays, about = ({}, {}) if entry.evidence is None else _described(entry.evidence)
         write_arrays(path.with_suffix(".entry"), arrays, numbers | about)
-        path.with_suffix(".checkpoint").unlink(missing_ok=True)
+        _remove_checkpoints(path)
 
     def resumption(self, name: str, model: Any) -> dict[str, Any]:
         """What `fit` takes so that it saves its state, and goes on from one that was saved."""
@@ -87,7 +87,8 @@ class Kept:
     def discard(self) -> None:
         """Remove what this comparison kept, and folders that are then empty."""
         for path in self.used:
-            for suffix in (".checkpoint", ".likely", ".entry"):
+            _remove_checkpoints(path)
+            for suffix in (".likely", ".entry"):
                 path.with_suffix(suffix).unlink(missing_ok=True)
         if self.folder is not None:
             _remove_if_empty(self.folder)
@@ -165,6 +166,12 @@ def _evidence(arrays: dict[str, np.ndarray], about: dict[str, Any]) -> Evidence 
     known = {field.name: arrays.get(field.name) for field in fields(Evidence) if field.name in _ARRAYS}
     measure = Measure(*words["measure"])
     return Evidence(**known, method=words["method"], reason=words["reason"], measure=measure, fingerprint=mark)  # type: ignore[arg-type]
+
+
+def _remove_checkpoints(path: Path) -> None:
+    """A model's own, and the numbered ones beside it of a model that is learned in stages."""
+    for checkpoint in path.parent.glob(f"{path.stem}.checkpoint*"):
+        checkpoint.unlink(missing_ok=True)
 
 
 def _remove_if_empty(folder: Path) -> None:
