@@ -106,6 +106,15 @@ def test_pictures(picture_report):
     assert "var(--c0)" in picture_report
 
 
+def test_values_appear_under_the_pointer(picture_report):
+    titles = re.findall(r"<g><title>(.*?)</title>", picture_report)
+    assert sum(", 95% interval " in title for title in titles) == 3  # a mark for each model
+    bars = [re.match(r"Mixture: (\d+) rows from", title) for title in titles]
+    assert sum(int(bar[1]) for bar in bars if bar) == 20  # all test rows are in some bar
+    assert any(re.match(r"Mixture, \w+ \d+: ", title) for title in titles)
+    assert "hover:" not in picture_report
+
+
 def test_the_same_comparison_gives_the_same_report(pictures):
     models = [likely.Independent(), likely.Mixture(2, n_init=1)]
     first, second = (report(likely.compare(models, pictures)) for _ in range(2))

@@ -1,13 +1,14 @@
 """The studio in a real browser, as a person uses it: `make test-studio`. Screenshots go to build/studio.
 
-A story: open a table with holes, correct a column's kind, compare three models, stop and resume, look through one, ask
-what if, judge drawn rows, and download the filled table, which is what `impute` gives. At two
-widths, in light and dark.
+A story: open a table with holes, correct a column's kind, compare four models, stop and resume, look through one, ask
+what if, judge drawn rows, download the filled table, which is what `impute` gives, decode places of the map, and see
+what separates two columns. Then pictures are painted, and a sentence is read. At two widths, in light and dark.
 Not collected by pytest, since not every machine has a browser.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -30,14 +31,16 @@ from selenium.common.exceptions import (
     NoSuchElementException,
     StaleElementReferenceException,
 )
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHOTS = ROOT / "build" / "studio"
 SECONDS = 120  # that anything may take: a first compilation on a busy machine
 WIDTHS = {"wide": 1280, "narrow": 390}
-VIEWS = ("table", "compare", "what-if", "samples")
+VIEWS = ("table", "compare", "what-if", "samples", "map")
 
 
 def people(n: int = 1500) -> pl.DataFrame:
@@ -115,6 +118,7 @@ class Person:
         """Wait until nothing is loading any more."""
         time.sleep(0.3)
         self.until(lambda d: not d.find_elements(By.CSS_SELECTOR, "[aria-busy], .ring, body.busy"))
+        self.until(lambda d: d.execute_script("return [...document.images].every((image) => image.complete)"))
 
     def until(self, condition: Callable[[Any], Any]) -> None:
         # Parts of the page are replaced while it is looked at; then one looks again.
@@ -130,6 +134,38 @@ class Person:
         field.clear()
         field.send_keys(text)
         time.sleep(0.3)
+        self.settle()
+
+    def click_at(self, selector: str, across: float, down: float) -> None:
+        """Click at a place of an element, by shares of its width and height; those over 1 are no place of it."""
+        element = self.driver.find_element(By.CSS_SELECTOR, selector)
+        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+        box = element.rect
+        shift = int((across - 0.5) * box["width"]), int((down - 0.5) * box["height"])
+        ActionChains(self.driver).move_to_element_with_offset(element, *shift).click().perform()
+        time.sleep(0.3)
+        self.settle()
+
+    def choose(self, selector: str, place: int) -> None:
+        """Click on one of several parts of a drawing."""
+        self.until(lambda d: d.find_elements(By.CSS_SELECTOR, selector)[place].click() or True)
+        time.sleep(0.3)
+        self.settle()
+
+    def everywhere(self, name: str) -> None:
+        """Keep pictures of the page at both widths, in light and dark."""
+        for scheme in ("light", "dark"):
+            self.prefer(scheme)
+            for word, width in WIDTHS.items():
+                self.resize(width)
+                self.look(f"{name}-{word}-{scheme}")
+        self.prefer("light")
+        self.resize(WIDTHS["wide"])
+
+    def use(self, model: str) -> None:
+        """Take a model of the leaderboard for all views."""
+        self.go("compare")
+        self.driver.find_element(By.XPATH, f"//tr[td[b='{model}']]//button[.='Use']").click()
         self.settle()
 
     def sees(self, text: str) -> bool:
@@ -163,6 +199,7 @@ class Person:
 def compare_models(person: Person) -> None:
     """Start three, stop, resume, and watch the table grow."""
     person.go("compare")
+    person.driver.find_element(By.NAME, "m-bayesiannetwork").click()
     person.look("compare-empty")
     person.press("Start")
     person.until(lambda d: person.sees("fitting"))
@@ -218,21 +255,126 @@ def story(folder: Path, downloads: Path, person: Person) -> None:
     person.settle()
     assert person.sees("of 12 right")
     person.look("samples-judged")
-    for scheme in ("light", "dark"):
-        person.prefer(scheme)
-        for name, width in WIDTHS.items():
-            person.resize(width)
-            for view in VIEWS:
-                person.go(view)
-                person.look(f"{view}-{name}-{scheme}")
+    select(person, "y", "2")
+    assert len(person.driver.find_elements(By.CSS_SELECTOR, "#pairs figure .scatter")) == 2
+    person.look("samples-pairs")
+    if used_name(folder) != "Mixture":
+        person.use("Mixture")
+    for view in VIEWS:
+        person.go(view)
+        person.everywhere(view)
+    decode(person)
+    person.use("BayesianNetwork")
+    look_at_structure(person)
+
+
+def select(person: Person, name: str, value: str) -> None:
+    Select(person.driver.find_element(By.NAME, name)).select_by_value(value)
+    time.sleep(0.3)
+    person.settle()
+
+
+def decode(person: Person) -> None:
+    """A click decodes a place of the map, a second one draws a line."""
+    person.go("map")
+    person.click_at("[data-plane]", 0.3, 0.4)
+    assert person.sees("Decoded")
+    person.click_at("[data-plane]", 0.7, 0.6)
+    assert person.sees("in 7 steps")
+    assert len(person.driver.find_elements(By.CSS_SELECTOR, "#decoded tr:first-child td")) == 7
+    person.look("map-line")
+
+
+def look_at_structure(person: Person) -> None:
+    """Two columns, their table and what separates them; then seeing beside doing, pinned by a bar."""
+    person.go("structure")
+    person.choose("g.node", 0)
+    person.choose("g.node", 2)
+    assert person.driver.find_elements(By.CSS_SELECTOR, "#table td"), "no table is shown"
+    assert person.sees("separated")
+    person.driver.find_element(By.CSS_SELECTOR, "g.node.chosen").send_keys(Keys.TAB)  # nodes can be reached by keys
+    person.driver.switch_to.active_element.send_keys(Keys.ENTER)
+    time.sleep(0.3)
+    person.settle()
+    person.everywhere("structure")
+    person.driver.find_element(By.NAME, "sure").click()
+    time.sleep(0.3)
+    person.settle()
+    assert "resampled" in person.driver.find_element(By.CSS_SELECTOR, "path.edge title").get_attribute("textContent")
+    person.look("structure-sure")
+    person.go("what-if")
+    person.choose("#p3 g[data-pick]", 1)
+    assert person.sees("log p of what is pinned (1 column)")
+    select(person, "b3", "1")
+    select(person, "bhow", "do")
+    assert person.sees("B: 1 column set by do")
+    person.look("what-if-do")
+
+
+def paint(folder: Path, driver: Any) -> Person:
+    """Pictures: paint and erase, by mouse and by keys, and see the completion change."""
+    import likely
+
+    data = likely.datasets.load("digits")
+    likely.Mixture(10, n_init=1, schema=data.schema, random_state=0).fit(data.train).save(folder / "digits.likely")
+    with studio(folder, "digits", "digits.likely", "--folder", str(folder / "downloads")) as address:
+        person = Person(driver, address)
+        person.go("what-if")
+        assert person.sees("32 of 64 pixels are open")
+        person.click_at("canvas", 0.55, 0.2)
+        assert person.sees("33 of 64 pixels are open")
+        person.driver.find_element(By.CSS_SELECTOR, "[name=brush][value='9']").click()
+        canvas = person.driver.find_element(By.CSS_SELECTOR, "canvas")
+        canvas.send_keys(Keys.ARROW_DOWN * 5 + Keys.SPACE)
+        time.sleep(0.3)
+        person.settle()
+        assert person.sees("32 of 64 pixels are open")
+        person.everywhere("paint")
+        person.go("map")
+        person.click_at("[data-plane]", 0.4, 0.4)
+        assert person.driver.find_elements(By.CSS_SELECTOR, "img.decoded")
+        person.look("map-pictures")
+    return person
+
+
+def read_text(folder: Path, driver: Any) -> Person:
+    """Text: the most surprising sentences, and one that is typed."""
+    import likely
+
+    lines = [
+        f"the {who} {what} the {whom}"
+        for who in ("dog", "cat")
+        for what in ("sees", "hears")
+        for whom in ("man", "girl")
+    ]
+    (folder / "text.txt").write_text("\n".join(lines * 5) + "\n")
+    likely.NGram(3, random_state=0).fit(likely.datasets.load(folder / "text.txt").train).save(folder / "ngram.likely")
+    with studio(folder, "text.txt", "ngram.likely", "--folder", str(folder / "downloads")) as address:
+        person = Person(driver, address)
+        person.settle()
+        select(person, "order", "surprise")
+        assert person.driver.find_elements(By.CSS_SELECTOR, "#slice td.number")
+        person.look("table-text")
+        person.go("map")
+        person.type("text", "the dog sees a horse")
+        assert len(person.driver.find_elements(By.CSS_SELECTOR, ".token")) == 6
+        assert person.sees("After the dog sees came 'a'")
+        person.choose(".token", 1)
+        assert person.sees("After the came 'dog'")
+        person.everywhere("sentence")
+    return person
 
 
 def used_file(folder: Path) -> str:
     """The file of the model that the studio says is in use."""
-    import json
-
     used = json.loads((folder / ".likely-studio" / "session.json").read_text())["used"]
     return f"{used.rpartition('-')[2]}.likely"
+
+
+def used_name(folder: Path) -> str:
+    """What the leaderboard calls it."""
+    board = json.loads((folder / ".likely-studio" / "jobs" / "0001" / "board.json").read_text())
+    return next(entry["name"] for entry in board["entries"] if entry["file"] == used_file(folder))
 
 
 def main() -> None:
@@ -245,15 +387,18 @@ def main() -> None:
     downloads = folder / "downloads"
     downloads.mkdir()
     people().write_csv(folder / "people.csv")
-    with studio(folder, "people.csv") as address, browser(downloads) as driver:
-        person = Person(driver, address)
+    with browser(downloads) as driver:
         try:
-            story(folder, downloads, person)
+            with studio(folder, "people.csv") as address:
+                person = Person(driver, address)
+                story(folder, downloads, person)
+            people_seen = [person, paint(folder, driver), read_text(folder, driver)]
         except BaseException:
             driver.save_screenshot(str(SHOTS / "failed.png"))
             raise
-    assert not person.console, person.console
-    assert person.addresses <= {"127.0.0.1"}, person.addresses
+    for person in people_seen:
+        assert not person.console, person.console
+        assert person.addresses <= {"127.0.0.1"}, person.addresses
     shutil.rmtree(folder)
     print(f"The story of the studio holds; {len(list(SHOTS.glob('*.png')))} pictures are in {SHOTS.relative_to(ROOT)}.")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +53,11 @@ def client_of(space: Workspace, access: Access) -> TestClient:
     client = TestClient(create_app(space, access), base_url=f"http://{HOST}", headers={"origin": f"http://{HOST}"})
     client.cookies.set(access.cookie, access.session)
     return client
+
+
+def python_of(text: str) -> str:
+    """The lines of Python that an answer shows."""
+    return html.unescape(re.search(r"<code>(.*?)</code>", text, flags=re.S).group(1))
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ import os
 import signal
 import time
 
+import numpy as np
+import polars as pl
 import pytest
 
 import likely
@@ -75,6 +77,39 @@ def test_an_interrupt_that_got_lost_is_heeded_at_the_next_report(folder, tmp_pat
     board = json.loads((place / "board.json").read_text())
     assert [entry["name"] for entry in board["entries"]] == ["Independent"]
     assert list((place / "kept").rglob("*.likely"))
+
+
+def test_a_fit_that_is_stopped_in_the_middle_goes_on_from_there(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    first = rng.random(150) < 0.5
+    table = {"a": first, "b": first ^ (rng.random(150) < 0.1), "c": rng.random(150) < 0.3}
+    pl.DataFrame(table).cast(pl.Int8).write_csv(tmp_path / "bits.csv")
+    request = {"data": str(tmp_path / "bits.csv"), "kinds": {}, "drop": [], "models": ["boltzmannmachine"], "seed": 0}
+    boards, steps = {}, {}
+    for name in ("whole", "stopped"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "job.json").write_text(json.dumps(request))
+    update = Reporter.update
+
+    def stopping(self, done, metrics):
+        update(self, done, metrics)
+        steps.setdefault("before", []).append(done)
+        self.is_interrupted = len(steps["before"]) == 3  # as a signal does; heeded at the next report
+
+    def counting(self, done, metrics):
+        update(self, done, metrics)
+        steps.setdefault("after", []).append(done)
+
+    assert run(tmp_path / "whole", io.StringIO()) == "done"
+    monkeypatch.setattr(Reporter, "update", stopping)
+    assert run(tmp_path / "stopped", io.StringIO()) == "stopped"
+    assert list((tmp_path / "stopped" / "kept").rglob("*.checkpoint"))
+    monkeypatch.setattr(Reporter, "update", counting)
+    assert run(tmp_path / "stopped", io.StringIO()) == "done"
+    assert steps["after"][0] >= steps["before"][2]  # not from the beginning
+    for name in ("whole", "stopped"):
+        (boards[name],) = json.loads((tmp_path / name / "board.json").read_text())["entries"]
+    assert boards["stopped"]["mean"] == boards["whole"]["mean"]  # to the bit
 
 
 @pytest.fixture(autouse=True)

@@ -72,7 +72,9 @@ class Elements(HTMLParser):
         self.found.append((name, dict(attributes)))
 
 
-@pytest.mark.parametrize("address", [*PAGES, "/samples", "/samples/deal?deal=3", "/samples/judge?deal=3&c0=1"])
+@pytest.mark.parametrize(
+    "address", [*PAGES, "/samples", "/samples/deal?deal=3", "/samples/judge?deal=3&c0=1", "/samples/pairs"]
+)
 def test_names_and_categories_stay_text(client, address):
     answer = client.get(address)
     assert answer.status_code == 200
@@ -109,7 +111,12 @@ def malformed(rng: np.random.Generator) -> tuple[str, str, dict[str, str], bytes
         lambda: ("GET", "/table", {"cookie": f"likely-studio-8700={letters}"}, b""),
         lambda: ("GET", "/table", {"host": f"{letters}.example:8700"}, b""),
         lambda: (str(rng.choice(["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])), "/table", good, b""),
-        lambda: ("POST", str(rng.choice(["/table", "/what-if", "/samples", "/table/filled.csv"])), good, b""),
+        lambda: (
+            "POST",
+            str(rng.choice(["/table", "/what-if", "/samples", "/map", "/structure", "/table/filled.csv"])),
+            good,
+            b"",
+        ),
         lambda: ("GET", str(rng.choice(["/table/column", "/compare/start", "/use"])), {}, b""),
         lambda: ("GET", f"/table/rows?start={rng.choice(['-1', '0', '1e3', '١', noise, number])}", {}, b""),
         lambda: ("GET", f"/table/rows?order={letters}", {}, b""),
@@ -122,6 +129,14 @@ def malformed(rng: np.random.Generator) -> tuple[str, str, dict[str, str], bytes
         ),
         lambda: ("GET", f"/what-if/answer?a{rng.integers(3, 999)}=1", {}, b""),
         lambda: ("GET", f"/what-if/answer?{letters}=1", {}, b""),
+        lambda: ("GET", f"/map/answer?{rng.choice(['x=0', 'view=a', 'x0=nan', 'colour=99', f'{letters}=1'])}", {}, b""),
+        lambda: ("GET", f"/map/sentence?text={letters}&at={noise[:3]}", {}, b""),
+        lambda: ("GET", f"/map/words?word={letters}", {}, b""),
+        lambda: ("GET", f"/structure/answer?{rng.choice(['node=99', 'tree=7', 'g0=1', f'{letters}=1'])}", {}, b""),
+        lambda: ("GET", f"/what-if/paint?pixels={letters}", {}, b""),
+        lambda: ("GET", f"/what-if?row={noise[:4]}x", {}, b""),
+        lambda: ("GET", f"/samples/pairs?x={rng.choice(['-1', '99', letters])}", {}, b""),
+        lambda: ("GET", f"/table/sentences?start={number}", {}, b""),
         lambda: ("GET", f"/samples/rows.csv?n={rng.choice(['0', '-4', number, letters])}", {}, b""),
         lambda: ("GET", f"/samples/picture.png?deal=1&card={rng.choice(['99', '-1', '0'])}", {}, b""),
         lambda: (

@@ -12,11 +12,11 @@ import pytest
 
 import likely
 from likely.leaderboard.wording import number
-from likely.studio.charts import Axis, figure, text_of
+from likely.studio.drawing.charts import Axis, figure, text_of
 from likely.studio.samples_view import _deal
 from likely.studio.what_if_view import answer_of
 from likely.studio.workspace import Workspace
-from tests.studio.conftest import HOSTILE, client_of
+from tests.studio.conftest import HOSTILE, client_of, python_of
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 
@@ -49,6 +49,23 @@ def test_rows_are_sorted_by_surprise(client, model, rows):
     assert re.search(r'class="number odd[1-4]"', text)
     assert "Rows 1 to 200 of 240" in text
     assert len(re.findall(r"<tr><th>\d", client.get("/table/rows?start=201").text)) == 40
+
+
+def test_cells_that_take_minutes_are_not_shaded(client, monkeypatch):
+    from likely.studio import table_view
+
+    monkeypatch.setattr(table_view, "_SHADED_COLUMNS", 2)
+    assert "Shaded cells" in client.get("/table/rows?order=surprise").text  # an exact model is quick
+    can_shade = table_view._can_shade
+    rough = type("Rough", (), {"evidence": type("Bound", (), {"kind": "lower"})})
+    source = client.app.app.state.studio.space.source
+    assert not can_shade(rough, source)
+    monkeypatch.setattr(table_view, "_SHADED_COLUMNS", 3)
+    assert can_shade(rough, source)
+    monkeypatch.setattr(table_view, "_can_shade", lambda surprise, source: False)
+    text = client.get("/table/rows?order=surprise").text
+    assert "Cells are not shaded" in text
+    assert "odd1" not in text
 
 
 def test_holes_show_what_the_model_puts_there(client, model, rows):
@@ -104,9 +121,8 @@ def test_what_if_answers_with_evidence_and_two_scenarios(client):
 def test_the_lines_of_python_give_what_is_shown(client, folder, monkeypatch):
     monkeypatch.chdir(folder)
     text = client.get("/what-if/answer?a0=40&a2=1").text
-    lines = html.unescape(re.search(r"<code>(.*?)</code>", text, flags=re.S).group(1))
     names: dict = {}
-    exec(lines, names)
+    exec(python_of(text), names)
     assert names["given"] == {"age": 40.0, "word": names["model"].schema_.columns[2].categories[1]}
     assert f"(2 columns) = {number(names['evidence'].mean)} nats" in html.unescape(text)
     assert (names["drawn"]["age"] == 40.0).all()
@@ -118,7 +134,9 @@ def test_an_impossible_pin_is_explained(client):
     assert "has no such value" in answer.text
 
 
-def test_half_of_the_cards_are_real_test_rows(client, folder):
+def test_half_of_the_cards_are_real_test_rows(client, folder, monkeypatch):
+    # One fixed deal: of all that there are, some draw a row with a hole that is also in the table.
+    monkeypatch.setattr("likely.studio.samples_view._SECRET", 7)
     studio = client.app.app.state.studio
     data = likely.datasets.load(folder / "people.csv")
     real = {row.tobytes() for row in data.schema.encode(data.test)}

@@ -51,7 +51,9 @@ def compare(
     names = _names(models)
     page = None if no_report else report
     if page is not None:
-        _check_folder(page)
+        from likely.storage.files import check_writable
+
+        check_writable(page)
     dataset = load_data(data, kind, reading)
 
     from likely.leaderboard import Interrupted
@@ -120,10 +122,3 @@ def _show(board: Any) -> None:
     if not console.is_terminal:
         console = Console(width=WIDTH)
     console.print(as_rich(board, console.width))
-
-
-def _check_folder(target: Path) -> None:
-    if not target.parent.is_dir():
-        raise ValueError(f"cannot write {target}: the folder {target.parent} does not exist.")
-    if target.is_dir():
-        raise ValueError(f"cannot write {target}: it is a folder.")

@@ -20,10 +20,9 @@ def check_output(path: Path | None, force: bool, suffixes: tuple[str, ...] = ())
         return
     if suffixes and path.suffix.lower() not in suffixes:
         raise ValueError(f"cannot write {path}: its name must end in {', '.join(suffixes)}.")
-    if path.is_dir():
-        raise ValueError(f"cannot write {path}: it is a folder.")
-    if not path.parent.is_dir():
-        raise ValueError(f"cannot write {path}: the folder {path.parent} does not exist.")
+    from likely.storage.files import check_writable
+
+    check_writable(path)
     if path.exists() and not force:
         raise ValueError(f"{path} exists: give another name, or --force to overwrite it.")
 

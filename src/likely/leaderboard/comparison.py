@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from likely.leaderboard.report.probes import take
 from likely.leaderboard.stacking import NAME as STACK
 from likely.leaderboard.stacking import check_stacked, stacked
 from likely.schema import Schema, as_array, as_frame
-from likely.storage.files import FileError
+from likely.storage.files import check_writable
 
 
 class Interrupted(KeyboardInterrupt):
@@ -87,7 +86,8 @@ def compare(
     (True, 'exact')
     """
     seed = _check_seed(random_state)
-    _check_report(report)
+    if report is not None:
+        check_writable(report)
     data = as_dataset(dataset, seed)
     _check_rows(n_score_rows)
     if target is not None:
@@ -201,13 +201,3 @@ def _check_seed(random_state: Any) -> int:
     if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
         raise ValueError(f"random_state must be a non-negative integer, got {random_state!r}.")
     return int(random_state)
-
-
-def _check_report(report: Any) -> None:
-    if report is None:
-        return
-    path = Path(report)
-    if not path.parent.is_dir():
-        raise FileError(f"cannot write {path}: the folder {path.parent} does not exist.")
-    if path.is_dir():
-        raise FileError(f"cannot write {path}: it is a folder.")

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import warnings
 from collections.abc import Iterator
 from dataclasses import fields
 from hashlib import blake2b
@@ -26,7 +27,7 @@ from likely.datasets import TextDataset
 from likely.leaderboard.board import Entry
 from likely.schema import Measure
 from likely.storage import registry
-from likely.storage.files import FileError, read_arrays, write_arrays
+from likely.storage.files import FileError, read_arrays, remove_remains, write_arrays
 from likely.storage.modules import save_value
 from likely.training import Checkpoint
 
@@ -65,6 +66,14 @@ class Kept:
         if not self._can_keep(model):
             return
         path = self._path(entry.name, model)
+        try:
+            self._write(path, entry)
+        except (FileError, OSError) as error:
+            # The model is fitted all the same, and a comparison that goes on loses less than one that ends.
+            said = f"{entry.name} is finished, but cannot be kept for a later run: {error}"
+            warnings.warn(said, RuntimeWarning, stacklevel=2)
+
+    def _write(self, path: Path, entry: Entry) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.with_suffix(".likely").exists() or entry.evidence is None:
             entry.model.save(path.with_suffix(".likely"))
@@ -80,7 +89,10 @@ class Kept:
         if not self._can_keep(model) or not all(getattr(one, "_resumable", False) for one in (model, inner)):
             return {}
         path = self._path(name, model).with_suffix(".checkpoint")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError:  # `keep` says so, once there is something to keep
+            return {}
         saved = Checkpoint(path, every_seconds=_SECONDS_BETWEEN_CHECKPOINTS)
         return {"checkpoint": saved} | ({"resume": path} if path.is_file() else {})
 
@@ -88,8 +100,9 @@ class Kept:
         """Remove what this comparison kept, and folders that are then empty."""
         for path in self.used:
             _remove_checkpoints(path)
-            for suffix in (".likely", ".entry"):
+            for suffix in (".likely", ".entry", ".checkpoint"):
                 path.with_suffix(suffix).unlink(missing_ok=True)
+                remove_remains(path.with_suffix(suffix))  # of a run that was killed while it wrote
         if self.folder is not None:
             _remove_if_empty(self.folder)
             _remove_if_empty(self.folder.parent)

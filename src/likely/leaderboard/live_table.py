@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from likely.leaderboard.board import Entry
 from likely.leaderboard.wording import evidence, seconds
-from likely.training.progress import LineReporter, is_terminal, use_reporter
+from likely.training.progress import LineReporter, is_terminal, unheard, use_reporter
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -151,7 +151,8 @@ class Lines(Watch):
         return f"{self.names.index(name) + 1}/{len(self.names)} {name}" if name in self.names else name
 
     def _say(self, text: str) -> None:
-        print(text, file=self.stream, flush=True)
+        with unheard():
+            print(text, file=self.stream, flush=True)
 
 
 @contextmanager
@@ -178,5 +179,11 @@ def open_watch(progress: bool | Watch | None, data: Dataset, names: list[str]) -
 
     table = LiveTable(f"{data.name}: comparing {len(names)} models", names)
     view: Any = Live(table, console=Console(stderr=True), transient=True, refresh_per_second=5)
-    with use_reporter(table), view:
-        yield table
+    with use_reporter(table):
+        with unheard():
+            view.start()
+        try:
+            yield table
+        finally:
+            with unheard():
+                view.stop()

@@ -19,6 +19,7 @@ from likely.leaderboard.prediction import (
     prediction_score,
     rows_to_learn,
 )
+from likely.storage.files import FileError
 
 
 class Rows:
@@ -97,11 +98,12 @@ def _fitted(entry: Entry, model: Any, data: Any, how: Rows, kept: Kept) -> Entry
     resumption = kept.resumption(entry.name, model)
     try:
         fitted, spent = _timed(lambda: how.fit(model, data, **resumption))
-    except ValueError:
-        if "resume" not in resumption:
+    except ValueError as error:
+        if not resumption or not ("resume" in resumption or isinstance(error, FileError)):
             raise
-        del resumption["resume"]  # a checkpoint that is of no use: it is written anew
-        fitted, spent = _timed(lambda: how.fit(model, data, **resumption))
+        # A checkpoint that is of no use, or a disk without room for one: neither is a fault of the model's.
+        resumption = {}
+        fitted, spent = _timed(lambda: how.fit(model, data))
     if "resume" in resumption:  # what was spent before the break counts as well, where the history tells of it
         spent = max([spent, *getattr(fitted, "history_", {}).get("seconds", ())[-1:]])
     entry = replace(entry, model=fitted, fit_seconds=spent, n_parameters=fitted.n_parameters_)

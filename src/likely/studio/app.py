@@ -17,9 +17,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from likely.studio import compare_view, samples_view, table_view, what_if_view
+from likely.cli.text import is_text_model
+from likely.studio import compare_view, map_view, samples_view, structure_view, table_view, what_if_view
+from likely.studio.drawing.markup import tag
 from likely.studio.jobs import Jobs
-from likely.studio.markup import tag
 from likely.studio.security import Access, Guard
 from likely.studio.shell import Studio, state, whole_page
 from likely.studio.workspace import Workspace
@@ -32,7 +33,9 @@ def create_app(space: Workspace, access: Access, n_at_once: int = 1) -> Any:
     studio = Studio(space, Jobs(space, n_at_once))
 
     def first(request: Request) -> Response:
-        return RedirectResponse("/what-if" if space.source is None else "/table", 303)
+        # Without data there is a model alone: what people ask of it first.
+        alone = "/map" if space.given and is_text_model(space.model()) else "/what-if"
+        return RedirectResponse(alone if space.data is None else "/table", 303)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -40,7 +43,7 @@ def create_app(space: Workspace, access: Access, n_at_once: int = 1) -> Any:
         await run_in_threadpool(studio.jobs.close)
 
     routes: list[Any] = [Route("/", first), Mount("/static", StaticFiles(directory=STATIC))]
-    for view in (table_view, compare_view, what_if_view, samples_view):
+    for view in (table_view, compare_view, what_if_view, samples_view, map_view, structure_view):
         routes += view.routes(studio)
     app = Starlette(
         routes=routes,

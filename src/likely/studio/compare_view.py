@@ -16,13 +16,14 @@ from starlette.routing import Route
 from likely.contract.evidence import SIGNS
 from likely.leaderboard.wording import number, seconds
 from likely.storage import registry
-from likely.studio.charts import curve, intervals
+from likely.studio.drawing.charts import curve, intervals
+from likely.studio.drawing.markup import Markup, tag
 from likely.studio.jobs import ACTIVE, Job
-from likely.studio.markup import Markup, tag
 from likely.studio.requests import BadRequest, form, query, whole
 from likely.studio.shell import Studio, loading_lines, page, python, state
 
 _DEFAULT = ("independent", "mixture", "circuit")
+_DEFAULT_OF_TEXT = ("ngram",)
 _SECONDS_BETWEEN_LOOKS = 0.25
 _SECONDS_BETWEEN_BEATS = 10.0
 _WORDS = {
@@ -69,7 +70,7 @@ def routes(studio: Studio) -> list[Route]:
     async def use(request: Request) -> Response:
         asked = await form(request, ("model",))
         await run_in_threadpool(studio.space.use, asked.get("model", ""))
-        return RedirectResponse("/table" if studio.space.source is not None else "/what-if", 303)
+        return RedirectResponse("/table" if studio.space.data is not None else "/", 303)
 
     def download(request: Request) -> Response:
         fitted = studio.space.find(request.path_params["model"])
@@ -118,6 +119,8 @@ async def _events(studio: Studio, job: Job, request: Request) -> AsyncIterator[s
 def _choices(studio: Studio) -> list[str]:
     """Names of the models that can be compared on the table."""
     source = studio.space.source
+    if studio.space.text is not None:
+        return [entry.name for entry in registry.learning_from("text") if entry.has_evidence]
     if source is None:
         return []
     binary = set(source.schema.kinds) == {"binary"}
@@ -127,7 +130,7 @@ def _choices(studio: Studio) -> list[str]:
 
 
 def _content(studio: Studio) -> list[Any]:
-    if studio.space.source is None:
+    if studio.space.data is None:
         return [state("No table", "Models are compared on a table: likely studio table.csv")]
     jobs = list(reversed(studio.jobs.jobs.values()))
     parts: list[Any] = [
@@ -149,16 +152,21 @@ def _content(studio: Studio) -> list[Any]:
     for job in jobs:
         live = f"/compare/{job.number}/events" if job.status in ACTIVE else None
         parts.append(tag("section", job_part(studio, job), data_events=live))
-    models = json.dumps(jobs[0].asked.get("models", []) if jobs else list(_DEFAULT))
+    models = json.dumps(
+        jobs[0].asked.get("models", []) if jobs else list(_DEFAULT_OF_TEXT if studio.space.text else _DEFAULT)
+    )
     return [*parts, python([*loading_lines(studio)[:2], f"board = likely.compare({models}, data)", "print(board)"])]
 
 
 def _start_form(studio: Studio, compared: bool) -> Markup:
-    summaries = {entry.name: (entry.class_name, entry.summary) for entry in registry.learning_from("rows")}
+    of_text = studio.space.text is not None
+    known = registry.learning_from("text" if of_text else "rows")
+    summaries = {entry.name: (entry.class_name, entry.summary) for entry in known}
+    first = _DEFAULT_OF_TEXT if of_text else _DEFAULT
     boxes = [
         tag(
             "label",
-            tag("input", type="checkbox", name=f"m-{name}", value="1", checked=name in _DEFAULT),
+            tag("input", type="checkbox", name=f"m-{name}", value="1", checked=name in first),
             tag("span", tag("b", summaries[name][0]), tag("small", summaries[name][1])),
         )
         for name in _choices(studio)
@@ -215,13 +223,25 @@ def _board(studio: Studio, job: Job) -> Markup | None:
     if not entries:
         return None
     current = studio.space.current()
-    head = ("", "model", "log p, nats/row", "", "to the best", "fit", "curve", "")
+    of_text = any("perplexity" in entry for entry in entries)
+    head = (
+        "",
+        "model",
+        "log p, nats/sentence" if of_text else "log p, nats/row",
+        "",
+        "to the best",
+        "fit",
+        "curve",
+        "",
+    )
     lines = []
     for entry, bar in zip(entries, intervals(entries), strict=True):
         mean = entry.get("mean")
-        figure = "–"
+        figure: Any = "–"
         if mean is not None:
             figure = f"{SIGNS[entry['kind']]} {number(mean)} ± {number(_or_nan(entry.get('stderr')))}"
+        if entry.get("perplexity"):
+            figure = [figure, tag("small", f"perplexity {entry['perplexity']:,.1f}")]
         why = {"open": _OPEN, "tied": _TIED}.get(entry["standing"], "") or entry.get("apart") or ""
         about = tag("small", why) if why else None
         fitted = f"{job.number}-{str(entry.get('file')).removesuffix('.likely')}" if entry.get("file") else ""

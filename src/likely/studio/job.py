@@ -23,7 +23,7 @@ from likely.leaderboard import Interrupted, Leaderboard, compare
 from likely.leaderboard.board import Entry
 from likely.leaderboard.live_table import Watch
 from likely.storage.files import write_text
-from likely.studio.workspace import open_data
+from likely.studio.source import open_data
 
 _SECONDS_BETWEEN_LINES = 0.2
 _CURVE_POINTS = 200  # of a learning curve that are kept at least, evenly; at most twice as many

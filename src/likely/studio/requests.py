@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 MAX_FIELDS = 2000
+LARGEST = 1e15
 
 
 class BadRequest(HTTPException):
@@ -28,6 +30,20 @@ def whole(values: Mapping[str, str], name: str, default: int, low: int, high: in
     if not re.fullmatch(r"\d{1,15}", text, re.ASCII) or not low <= int(text) <= high:
         raise BadRequest(f"{name} must be a whole number from {low} to {high}.")
     return int(text)
+
+
+def decimal(values: Mapping[str, str], name: str) -> float | None:
+    """A number that is not too large; None where none is given."""
+    text = values.get(name, "")
+    if text == "":
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not abs(value) <= LARGEST:
+        raise BadRequest(f"{name} must be a number.")
+    return value
 
 
 def one_of(values: Mapping[str, str], name: str, default: str, known: Iterable[str]) -> str:

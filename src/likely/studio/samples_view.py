@@ -12,12 +12,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from likely.cli.output import as_table, table_bytes
+from likely.cli.text import is_text_model
 from likely.information.two_sample import classifier_test
 from likely.leaderboard.report.png import contact_sheet
 from likely.leaderboard.report.probes import take
 from likely.schema.column import CODED
-from likely.studio.charts import text_of
-from likely.studio.markup import Markup, tag
+from likely.studio.drawing.charts import Axis, distribution, text_of
+from likely.studio.drawing.markup import Markup, tag
+from likely.studio.drawing.points import Colouring, Frame, scatter
 from likely.studio.requests import BadRequest, query, whole
 from likely.studio.shell import Studio, fragment, later, loading_lines, no_model, page, python, state
 
@@ -25,7 +27,9 @@ _CARDS = 12
 _DEALS = 10**9
 _MOST_ROWS = 100_000  # in one download
 _TEST_ROWS = 500  # of each kind, in the test
+_PAIR_ROWS = 800  # of each kind, in a plane
 _MOST_COLUMNS = 24
+_MOST_TOKENS, _MOST_SENTENCES = 40, 1000  # of a drawn sentence; in one download
 _SECRET = secrets.randbits(63)  # so that the number of a deal does not tell which rows are drawn
 
 
@@ -49,7 +53,7 @@ def routes(studio: Studio) -> list[Route]:
         asked = query(request, ("deal", "card"))
         number, card = whole(asked, "deal", 1, 1, _DEALS), whole(asked, "card", 0, 0, _CARDS - 1)
         model, _ = _model(studio)
-        if model.schema_.image_shape is None:
+        if is_text_model(model) or model.schema_.image_shape is None:
             raise BadRequest("these rows are no pictures.", 404)
         content = contact_sheet(model.schema_, model.schema_.decode(_deal(studio, number)[0][card : card + 1]), 8)
         return Response(content, media_type="image/png")
@@ -58,10 +62,17 @@ def routes(studio: Studio) -> list[Route]:
         query(request, ())
         return fragment(_test(studio))
 
+    def pairs(request: Request) -> Response:
+        asked = query(request, ("x", "y"))
+        return fragment(_pairs(studio, asked))
+
     def download(request: Request) -> Response:
         asked = query(request, ("n", "seed"))
         n, seed = whole(asked, "n", 1000, 1, _MOST_ROWS), whole(asked, "seed", 0, 0, 2**31 - 1)
         model, _ = _model(studio)
+        if is_text_model(model):
+            name = {"Content-Disposition": 'attachment; filename="drawn.txt"'}
+            return Response("\n".join(_sentences_of(model, min(n, _MOST_SENTENCES), seed)) + "\n", headers=name)
         table = as_table(model.sample(n, random_state=seed), model.schema_)
         name = {"Content-Disposition": 'attachment; filename="drawn.csv"'}
         return Response(table_bytes(table, ".csv"), media_type="text/csv", headers=name)
@@ -72,6 +83,7 @@ def routes(studio: Studio) -> list[Route]:
         Route("/samples/judge", judge),
         Route("/samples/picture.png", picture),
         Route("/samples/test", test),
+        Route("/samples/pairs", pairs),
         Route("/samples/rows.csv", download),
     ]
 
@@ -84,13 +96,20 @@ def _model(studio: Studio) -> tuple[Any, str]:
 
 
 def _deal(studio: Studio, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """(12, d) encoded rows, and which of them are drawn: half, or all where there is no table."""
+    """(12, d) encoded rows, or 12 sentences, and which of them are drawn: half, or all where there are no data."""
     model, key = _model(studio)
-    source = studio.space.source
+    source, text = studio.space.source, studio.space.text
 
     def make() -> tuple[np.ndarray, np.ndarray]:
         rng = np.random.default_rng([_SECRET, number])
         is_drawn = np.ones(_CARDS, bool)
+        if is_text_model(model):
+            drawn = np.array(_sentences_of(model, _CARDS, int(rng.integers(2**31))), object)
+            if text is not None and text.sentences:
+                is_drawn[rng.permutation(_CARDS)[: _CARDS // 2]] = False
+                lines = [text.spelled(text.sentences[i]) for i in rng.integers(0, len(text.sentences), _CARDS)]
+                drawn = np.where(is_drawn, drawn, np.array(lines, object))
+            return drawn, is_drawn
         drawn = model.schema_.encode(model.sample(_CARDS, random_state=int(rng.integers(2**31)), holes="seen"))
         if source is None:
             return drawn, is_drawn
@@ -103,6 +122,12 @@ def _deal(studio: Studio, number: int) -> tuple[np.ndarray, np.ndarray]:
     return studio.once(("deal", key, id(source), number), make)
 
 
+def _sentences_of(model: Any, n: int, seed: int) -> list[str]:
+    """Sentences that a model of text draws."""
+    drawn = model.sample(n, random_state=seed, max_length=_MOST_TOKENS)
+    return [text if isinstance(text, str) else " ".join(text) for text in drawn]
+
+
 def _content(studio: Studio) -> list[Any]:
     missing = no_model(studio)
     if missing is not None:
@@ -112,27 +137,33 @@ def _content(studio: Studio) -> list[Any]:
         return [
             state("This model draws no rows", "Choose another, such as Mixture.", tag("a", "Compare", href="/compare"))
         ]
-    has_table = studio.space.source is not None
+    of_text, has_table = is_text_model(model), studio.space.source is not None
+    what = "sentences" if of_text else "rows"
+    can_judge = studio.space.data is not None
     lead = (
-        "Six rows are real, from the test rows, and six are drawn from the model. Tick those that you take for drawn."
+        f"Six {what} are real, from the test {what}, and six are drawn from the model. Tick those that you take for "
+        "drawn."
     )
     number = secrets.randbelow(_DEALS) + 1
+    most = (100, _MOST_SENTENCES) if of_text else (1000, _MOST_ROWS)
     fields = [
-        tag("label", "Rows ", tag("input", type="number", name="n", value=1000, min=1, max=_MOST_ROWS)),
+        tag("label", f"{what.capitalize()} ", tag("input", type="number", name="n", value=most[0], min=1, max=most[1])),
         tag("label", "Seed ", tag("input", type="number", name="seed", value=0, min=0)),
-        tag("button", "Download CSV", class_="button"),
+        tag("button", "Download text" if of_text else "Download CSV", class_="button"),
     ]
-    lines = [*loading_lines(studio), "drawn = model.sample(500, holes='seen')"]
+    drawing = "drawn = model.sample(12, max_length=40)" if of_text else "drawn = model.sample(500, holes='seen')"
+    lines = [*loading_lines(studio), drawing]
     return [
         tag(
             "div",
-            tag("h1", "Can you tell which?" if has_table else "Drawn rows"),
-            tag("p", lead if has_table else ""),
+            tag("h1", "Can you tell which?" if can_judge else f"Drawn {what}"),
+            tag("p", lead if can_judge else ""),
             class_="lead",
         ),
-        tag("div", later(f"/samples/deal?deal={number}", "Drawing rows ..."), id="deal"),
+        tag("div", later(f"/samples/deal?deal={number}", f"Drawing {what} ..."), id="deal"),
         tag("section", tag("h2", "And a classifier?"), later("/samples/test", "Testing ...")) if has_table else None,
-        tag("section", tag("h2", "Take rows"), tag("form", *fields, action="/samples/rows.csv", class_="controls")),
+        _pairs_form(model) if has_table else None,
+        tag("section", tag("h2", f"Take {what}"), tag("form", *fields, action="/samples/rows.csv", class_="controls")),
         python([*lines, "likely.classifier_test(data.test, drawn)"] if has_table else lines),
     ]
 
@@ -141,12 +172,15 @@ def _cards(studio: Studio, number: int, guesses: np.ndarray | None) -> Markup:
     """The rows of a deal to be judged, or the judgement."""
     rows, is_drawn = _deal(studio, number)
     model, _ = _model(studio)
-    has_table = studio.space.source is not None
-    show = _pictures if model.schema_.image_shape is not None else _lines
-    shown = show(model.schema_, rows, number, guesses, is_drawn, has_table)
+    has_data = studio.space.data is not None
+    if is_text_model(model):
+        shown = _sentences(rows, guesses, is_drawn, has_data)
+    else:
+        show = _pictures if model.schema_.image_shape is not None else _lines
+        shown = show(model.schema_, rows, number, guesses, is_drawn, has_data)
     again = tag("button", "Deal again", type="button", data_again="/samples/deal?deal=", class_="button plain")
     if guesses is None:
-        judge = tag("button", "Judge me", class_="button") if has_table else None
+        judge = tag("button", "Judge me", class_="button") if has_data else None
         hidden = tag("input", type="hidden", name="deal", value=number)
         return tag(
             "form", hidden, shown, tag("p", judge, again, class_="actions"), data_ask="/samples/judge", data_into="deal"
@@ -154,6 +188,15 @@ def _cards(studio: Studio, number: int, guesses: np.ndarray | None) -> Markup:
     right = int((guesses == is_drawn).sum())
     words = f"{right} of {_CARDS} right. Guessing gets {_CARDS // 2}."
     return tag("div", tag("p", words, class_="verdict"), shown, tag("p", again, class_="actions"))
+
+
+def _sentences(rows: Any, guesses: Any, is_drawn: Any, ask: bool) -> Markup:
+    body = []
+    for place, text in enumerate(rows):
+        mark = tag("td", _mark(place, guesses, is_drawn)) if ask else None
+        body.append(tag("tr", mark, tag("td", text or "–"), class_=_class(place, guesses, is_drawn)))
+    head = tag("thead", tag("tr", tag("th", "drawn?"), tag("th", "text"))) if ask else None
+    return tag("div", tag("table", head, tag("tbody", *body)), class_="scroll")
 
 
 def _lines(schema: Any, rows: Any, number: int, guesses: Any, is_drawn: Any, ask: bool) -> Markup:
@@ -220,3 +263,70 @@ def _test(studio: Studio) -> Markup:
     verdict = "It can tell them apart." if found.rejected else "It cannot tell them apart."
     about = f"{found.statistic:.0%} of held-out rows right, p = {found.p_value:.2g}; {n:,} real and {n:,} drawn rows."
     return tag("div", tag("p", verdict, class_="verdict"), tag("p", about, class_="note"))
+
+
+# ---------------------------------------------------------------------- pairs
+def _pairs_form(model: Any) -> Markup | None:
+    """Two columns to be drawn against each other."""
+    columns = model.schema_.columns
+    if len(columns) < 2:
+        return None
+    fields = []
+    # The first pixels of pictures are mostly blank, those in the middle are not.
+    start = len(columns) // 2 if model.schema_.image_shape else 0
+    for name, first in (("x", start), ("y", start + 1)):
+        options = [tag("option", c.name, value=i, selected=i == first) for i, c in enumerate(columns)]
+        fields.append(tag("label", "→ " if name == "x" else "↑ ", tag("select", *options, name=name, aria_label=name)))
+    form = tag("form", *fields, data_live="/samples/pairs", data_into="pairs", data_now=True, class_="controls")
+    return tag("section", tag("h2", "Pairs of columns, real against drawn"), form, tag("div", id="pairs"))
+
+
+def _pairs(studio: Studio, asked: dict[str, str]) -> Markup:
+    """Real and drawn rows in a plane of two columns each, in one frame, and the two columns by themselves."""
+    model, key = _model(studio)
+    source = studio.space.source
+    if source is None:
+        raise BadRequest("there are no real rows to compare with.", 409)
+    last = len(source.schema.columns) - 1
+    chosen = [whole(asked, "x", 0, 0, last), whole(asked, "y", min(1, last), 0, last)]
+    real = source.schema.encode(source.dataset.test)[:_PAIR_ROWS]
+    work = lambda: model.schema_.encode(model.sample(len(real), random_state=0, holes="seen"))  # noqa: E731
+    drawn = studio.once(("pairs", key, id(source)), work)
+    columns = [source.schema.columns[place] for place in chosen]
+    rng = np.random.default_rng(0)  # Categories and whole numbers lie on each other: they are spread a little.
+    wide = np.array([0.0 if column.kind == "real" else 0.6 * (column.step or 1.0) for column in columns])
+    planes = [rows[:, chosen] + wide * (rng.random((len(rows), 2)) - 0.5) for rows in (real, drawn)]
+    frame = Frame.around(np.concatenate(planes))
+    parts = []
+    for title, points in zip(("real", "drawn"), planes, strict=True):
+        drawing = scatter(frame, points, Colouring.none(len(points)), f"{title} rows")
+        parts.append(tag("figure", tag("figcaption", f"{title}, {len(points):,} rows"), drawing))
+    alone = []
+    for place, column in zip(chosen, columns, strict=True):
+        axis = Axis.of(column, real[:, place])
+        shares = (axis.shares(real[:, place]), axis.shares(drawn[:, place]))
+        chart = distribution(axis, *shares, f"{column.name}, real and drawn")
+        alone.append(tag("article", tag("h3", column.name), chart, class_="card"))
+    names = [_axis_words(column) for column in columns]
+    legend = tag(
+        "p",
+        tag("span", tag("span", class_="key bar"), "real"),
+        tag("span", tag("span", class_="key line"), "drawn"),
+        class_="legend",
+    )
+    return tag(
+        "div",
+        tag("div", *parts, class_="beside even"),
+        frame.words(*names),
+        tag("div", *alone, class_="cards"),
+        legend,
+    )
+
+
+def _axis_words(column: Any) -> str:
+    """A column's name, and what its codes mean where they are categories."""
+    if column.kind not in CODED:
+        return str(column.name)
+    n = len(column.categories) if column.categories else 2
+    states = ", ".join(f"{code} {text_of(column, float(code))}" for code in range(min(n, 6)))
+    return f"{column.name} ({states}{', …' if n > 6 else ''})"

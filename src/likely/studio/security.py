@@ -19,7 +19,7 @@ from urllib.parse import parse_qs
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import RedirectResponse, Response
 
-from likely.studio.markup import document, tag
+from likely.studio.drawing.markup import document, tag
 from likely.studio.requests import BadRequest
 
 MAX_BODY = 64 << 10  # bytes: the largest form, two scenarios of a thousand columns, is below it

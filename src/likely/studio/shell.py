@@ -10,11 +10,18 @@ from typing import Any
 
 from starlette.responses import HTMLResponse, Response
 
+from likely.studio.drawing.markup import Markup, document, joined, tag
 from likely.studio.jobs import Jobs
-from likely.studio.markup import Markup, document, joined, tag
 from likely.studio.workspace import Workspace
 
-VIEWS = {"table": "Table", "compare": "Compare", "what-if": "What-if", "samples": "Samples"}
+VIEWS = {
+    "table": "Table",
+    "compare": "Compare",
+    "what-if": "What-if",
+    "samples": "Samples",
+    "map": "Map",
+    "structure": "Structure",
+}
 _REMEMBERED = 64
 
 
@@ -87,6 +94,12 @@ def later(address: str, words: str) -> Markup:
     )
 
 
+def awaited(words: str) -> Markup:
+    """Where a live form says what it found, or why not; until then what is awaited."""
+    waiting = tag("p", tag("span", class_="ring"), words, class_="state")
+    return tag("div", waiting, id="evidence", aria_live="polite")
+
+
 def state(title: str, text: str, *actions: Any) -> Markup:
     """What a view says when there is nothing to show: why, and what to do."""
     return tag("div", tag("h2", title), tag("p", text), *actions, class_="state")
@@ -125,6 +138,15 @@ def loading_lines(studio: Studio) -> list[str]:
     if current is not None:
         lines.append(f"model = likely.load({shown(studio, current.path)!r})")
     return lines
+
+
+def row_lines(model: Any, given: dict[str, Any]) -> list[str]:
+    """Python that makes a row with some cells, the others unobserved."""
+    if model.schema_.frame is None:
+        row = "row = [[given.get(name, float('nan')) for name in model.schema_.names]]"
+        return [f"given = {given!r}", row]
+    row = "row = polars.DataFrame({name: [given.get(name)] for name in model.schema_.names})"
+    return ["import polars", f"given = {given!r}", row]
 
 
 def rows_line(studio: Studio) -> str:

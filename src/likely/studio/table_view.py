@@ -12,8 +12,9 @@ from starlette.routing import Route
 
 from likely.cli.output import as_table, table_bytes
 from likely.schema.column import CODED
-from likely.studio.charts import Axis, distribution, text_of
-from likely.studio.markup import Markup, tag
+from likely.studio import text_view
+from likely.studio.drawing.charts import Axis, distribution, text_of
+from likely.studio.drawing.markup import Markup, tag
 from likely.studio.requests import BadRequest, form, one_of, query, whole
 from likely.studio.shell import (
     Studio,
@@ -26,7 +27,8 @@ from likely.studio.shell import (
     rows_line,
     state,
 )
-from likely.studio.workspace import CHANGEABLE, Source
+from likely.studio.source import Source
+from likely.studio.workspace import CHANGEABLE
 
 SLICE = 200  # rows that are shown at a time
 MOST_ROWS = 50_000  # that are ranked by surprise on a page: a minute's work for most models
@@ -34,6 +36,7 @@ _MOST_COLUMNS = 64
 _DRAWS = 4000  # behind a model's marginal: a share of 5% is then known to a third of a per cent
 _INTERVAL_DRAWS = 200  # behind the interval of a hole, whose ends rest on ten draws each
 _ORDERS = ("file", "surprise")
+_SHADED_COLUMNS = 16  # of models whose evidence is not exact
 _ODD = (2.0, 3.5, 5.0, 7.0)  # nats of a cell's surprise at which its shade changes: tails of 14%, 3%, .7%, .1%
 
 
@@ -79,6 +82,7 @@ def routes(studio: Studio) -> list[Route]:
         Route("/table/columns", columns),
         Route("/table/column", change, methods=["POST"]),
         Route("/table/filled.csv", filled),
+        *text_view.routes(studio),
     ]
 
 
@@ -90,6 +94,8 @@ def _source(studio: Studio) -> Source:
 
 def _page(studio: Studio) -> Response:
     source = studio.space.source
+    if studio.space.text is not None:
+        return text_view.table_page(studio, studio.space.text)
     if source is None:
         return page(studio, "table", state("No table", "Start the studio with one: likely studio table.csv"))
     model, _ = studio.usable()
@@ -196,9 +202,19 @@ def _rows(studio: Studio, source: Source, start: int, order: str) -> Markup:
         surprise = studio.once(key, lambda: model.surprise(source.rows, random_state=0))
     ranked = np.arange(len(source)) if order == "file" or surprise is None else surprise.top(len(source))
     numbers = ranked[start : start + SLICE]
-    cells = None if surprise is None else surprise.cells(numbers).values
+    cells = None
+    if surprise is not None and _can_shade(surprise, source):
+        cells = surprise.cells(numbers).values
     guesses = None if model is None else _guesses(model, source, numbers)
     return _slice(source, numbers, start, surprise, cells, guesses)
+
+
+def _can_shade(surprise: Any, source: Source) -> bool:
+    """Whether the surprise of single cells is found while somebody waits.
+
+    Each cell is an evidence of its own; where that is no exact sum but draws, those of a wide table take minutes.
+    """
+    return surprise.evidence.kind == "exact" or source.schema.n_columns <= _SHADED_COLUMNS
 
 
 def _guesses(model: Any, source: Source, numbers: np.ndarray) -> Any:
@@ -236,7 +252,9 @@ def _slice(source: Source, numbers: np.ndarray, start: int, surprise: Any, cells
     table = tag("table", tag("thead", tag("tr", *head)), tag("tbody", *body))
     last = start + len(numbers)
     about = f"Rows {start + 1:,} to {last:,} of {len(source):,}."
-    key = None if cells is None else "Shaded cells are odd given the rest of their row."
+    key = "Shaded cells are odd given the rest of their row." if cells is not None else None
+    if cells is None and surprise is not None:
+        key = "Cells are not shaded: those of so many columns take this model minutes; ask surprise.why(row)."
     holes = None if guesses is None else " Values in italics fill holes; the small ones are the ends of 90% intervals."
     steps = [_step("‹ before", max(0, start - SLICE), start > 0), _step("next ›", last, last < len(source))]
     return tag("div", tag("p", about, " ", key, holes, *steps, class_="note"), tag("div", table, class_="scroll"))

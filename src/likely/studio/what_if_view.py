@@ -12,19 +12,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from likely.cli.text import is_text_model
 from likely.contract.evidence import SIGNS
 from likely.leaderboard.wording import number
 from likely.schema import Column
 from likely.schema.column import CODED
-from likely.studio.charts import Axis, distribution, text_of
-from likely.studio.markup import Markup, tag
-from likely.studio.requests import BadRequest, query
-from likely.studio.shell import Studio, code, fragment, loading_lines, no_model, page, python, state
+from likely.studio import painting
+from likely.studio.drawing.charts import Axis, distribution, text_of
+from likely.studio.drawing.markup import Markup, tag
+from likely.studio.requests import LARGEST, BadRequest, one_of, query, whole
+from likely.studio.shell import Studio, awaited, code, fragment, loading_lines, no_model, page, python, row_lines, state
 
 _DRAWS = 1000  # behind the distribution of a number: a share of 10% is then known to a hundredth
 _MOST_COLUMNS = 64
-_FIELD = re.compile(r"[ab](\d{1,3})")
-_LARGEST = 1e15
+_FIELD = re.compile(r"[ab](\d{1,3}|how)")
+_HOW = ("see", "do")
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class Answer:
     middles : of each column a figure: the median of a number; of a category the probability of each.
     words : of each column the figure for people.
     given : the pinned values by their columns, as the user has them.
-    evidence : of the pinned cells. method : how it was found.
+    evidence : of the pinned cells; None of an intervention, which has none. method : how it was found.
+    how : "see", columns are observed; "do", they are set, whatever their causes say.
     """
 
     pins: np.ndarray
@@ -48,24 +51,26 @@ class Answer:
     given: dict[str, Any]
     evidence: Any
     method: str
+    how: str = "see"
 
 
 def routes(studio: Studio) -> list[Route]:
     """The routes of this view."""
 
     def show(request: Request) -> Response:
-        query(request, ())
-        return page(studio, "what-if", *_content(studio))
+        asked = query(request, ("row",))
+        return page(studio, "what-if", *_content(studio, whole(asked, "row", 0, 0, 10**9)))
 
     def answer(request: Request) -> Response:
         asked = query(request, _FIELD)
         model, key = _model(studio)
         first, second = (_pins(model.schema_.columns, asked, letter) for letter in "ab")
-        a = _answer(studio, model, key, first)
-        b = None if np.isnan(second).all() else _answer(studio, model, key, second)
+        ways = [one_of(asked, f"{letter}how", "see", _HOW[: 1 + hasattr(model, "do")]) for letter in "ab"]
+        a = _answer(studio, model, key, first, ways[0])
+        b = None if np.isnan(second).all() else _answer(studio, model, key, second, ways[1])
         return fragment(_parts(studio, model, key, a, b))
 
-    return [Route("/what-if", show), Route("/what-if/answer", answer)]
+    return [Route("/what-if", show), Route("/what-if/answer", answer), *painting.routes(studio)]
 
 
 def _model(studio: Studio) -> tuple[Any, str]:
@@ -81,6 +86,8 @@ def _unable(model: Any) -> str:
     """Why a model cannot answer; empty where it can."""
     if hasattr(model, "condition") and hasattr(model, "sample") and hasattr(model, "schema_"):
         return ""
+    if is_text_model(model):
+        return "A model of text has no columns to pin: type a sentence in Map, and see what it expects."
     return f"{type(model).__name__} has no conditional distribution of columns: choose another, such as Mixture."
 
 
@@ -88,7 +95,7 @@ def _pins(columns: tuple[Column, ...], asked: dict[str, str], letter: str) -> np
     """Encoded values of the columns that are pinned in a scenario, NaN for the others."""
     out = np.full(len(columns), np.nan)
     for name, text in asked.items():
-        if not name.startswith(letter) or text == "":
+        if not name.startswith(letter) or text == "" or name.endswith("how"):
             continue
         place = int(name[1:])
         if place >= len(columns):
@@ -108,7 +115,7 @@ def _code(column: Column, text: str) -> float:
         if value not in range(n):
             raise BadRequest(f"{column.name} has no such value.")
         return value
-    if not math.isfinite(value) or abs(value) > _LARGEST:
+    if not math.isfinite(value) or abs(value) > LARGEST:
         raise BadRequest(f"{column.name} is pinned to a number.")
     if column.kind == "grid":
         step = float(column.step or 1)
@@ -129,21 +136,27 @@ def _end(limit: float | None) -> str:
     return "anywhere" if limit is None else f"{limit:g}"
 
 
-def _answer(studio: Studio, model: Any, key: str, pins: np.ndarray) -> Answer:
-    return studio.once(("what-if", key, pins.tobytes()), lambda: answer_of(model, _axes(studio, model, key), pins))
+def _answer(studio: Studio, model: Any, key: str, pins: np.ndarray, how: str) -> Answer:
+    work = lambda: answer_of(model, _axes(studio, model, key), pins, how)  # noqa: E731
+    return studio.once(("what-if", key, how, pins.tobytes()), work)
 
 
-def answer_of(model: Any, axes: list[Axis], pins: np.ndarray) -> Answer:
-    """What the model believes: probabilities of categories from `condition`, numbers from draws that have the pins."""
+def answer_of(model: Any, axes: list[Axis], pins: np.ndarray, how: str = "see") -> Answer:
+    """What the model believes: probabilities of categories from `condition`, numbers from draws that have the pins.
+
+    With "do" these are asked of the model in which the columns were set: then they say nothing of their causes.
+    """
     schema = model.schema_
     row = schema.decode(pins[None])
     pinned = np.flatnonzero(~np.isnan(pins))
     values = row.row(0) if hasattr(row, "row") else tuple(row[0])
     given = {schema.names[place]: values[place] for place in pinned}
+    is_done = how == "do" and bool(given)
     try:
-        found = model.condition(row)
-        draws = schema.encode(model.sample(_DRAWS, random_state=0, given=given or None))
-        evidence = model.evidence(row)
+        asked = model.do(**given) if is_done else model
+        found = asked.condition(schema.decode(np.full((1, len(pins)), np.nan)) if is_done else row)
+        draws = schema.encode(asked.sample(_DRAWS, random_state=0, given=None if is_done else given or None))
+        evidence = None if is_done else model.evidence(row)
     except ValueError as error:
         raise BadRequest(str(error), 409) from None
     shares, middles, words = [], [], []
@@ -160,8 +173,8 @@ def answer_of(model: Any, axes: list[Axis], pins: np.ndarray) -> Answer:
             middles.append(float(middle))
             words.append(f"{text_of(column, middle)} ({text_of(column, low)} to {text_of(column, high)})")
     for fixed in pinned:
-        words[fixed] = f"pinned to {text_of(schema.columns[fixed], float(pins[fixed]))}"
-    return Answer(pins, shares, middles, words, given, evidence, found.method)
+        words[fixed] = f"{'set' if is_done else 'pinned'} to {text_of(schema.columns[fixed], float(pins[fixed]))}"
+    return Answer(pins, shares, middles, words, given, evidence, found.method, how)
 
 
 def _axes(studio: Studio, model: Any, key: str) -> list[Axis]:
@@ -176,7 +189,7 @@ def _axes(studio: Studio, model: Any, key: str) -> list[Axis]:
 
 
 # ----------------------------------------------------------------------- page
-def _content(studio: Studio) -> list[Any]:
+def _content(studio: Studio, row: int) -> list[Any]:
     missing = no_model(studio)
     if missing is not None:
         return [missing]
@@ -189,10 +202,13 @@ def _content(studio: Studio) -> list[Any]:
                 tag("a", "Choose another", href="/compare", class_="button"),
             )
         ]
+    if painting.can_paint(model):
+        return painting.content(studio, row)
     columns, axes = model.schema_.columns[:_MOST_COLUMNS], _axes(studio, model, key)
     cards = [_card(column, axes[place], place) for place, column in enumerate(columns)]
     more = len(model.schema_.columns) - len(columns)
-    lead = tag("p", "Pin some columns and see what the model then believes of the others. B is a second scenario.")
+    words = "Pin columns, by their bars or fields, and see what the model then believes. B is a second scenario."
+    lead = tag("p", words)
     return [
         tag("div", tag("h1", "What if"), lead, class_="lead"),
         tag(
@@ -201,14 +217,10 @@ def _content(studio: Studio) -> list[Any]:
             tag("span", tag("span", class_="key line"), "B"),
             class_="legend",
         ),
-        tag(
-            "div",
-            tag("p", tag("span", class_="ring"), "Asking the model ...", class_="state"),
-            id="evidence",
-            aria_live="polite",
-        ),
+        awaited("Asking the model ..."),
         tag(
             "form",
+            _ways() if hasattr(model, "do") else None,
             tag("div", *cards, class_="cards"),
             tag("p", tag("button", "Free all", type="reset", class_="button plain")),
             data_live="/what-if/answer",
@@ -218,6 +230,19 @@ def _content(studio: Studio) -> list[Any]:
         tag("p", f"{more} further columns are not drawn; they are free.", class_="note") if more > 0 else None,
         python(_lines(studio, {})),
     ]
+
+
+def _ways() -> Markup:
+    """For networks: whether what is pinned was seen, or done."""
+    words = {"see": "see: they are observed", "do": "do: they are set, and say nothing of their causes"}
+    choices = [
+        tag("label", f"Columns of {name.upper()} ", tag("select", *_options(words), name=f"{name}how")) for name in "ab"
+    ]
+    return tag("div", *choices, class_="controls")
+
+
+def _options(words: dict[str, str]) -> list[Markup]:
+    return [tag("option", text, value=value) for value, text in words.items()]
 
 
 def _card(column: Column, axis: Axis, place: int) -> Markup:
@@ -251,11 +276,11 @@ def _parts(studio: Studio, model: Any, key: str, a: Answer, b: Answer | None) ->
     axes = _axes(studio, model, key)
     parts = [
         tag("div", _evidence(model, a, b), data_part="evidence"),
-        tag("div", code(_lines(studio, a.given)), data_part="python"),
+        tag("div", code(_lines(studio, a.given, a.how)), data_part="python"),
     ]
     for place, column in enumerate(model.schema_.columns[:_MOST_COLUMNS]):
         other = None if b is None else b.shares[place]
-        chart = distribution(axes[place], a.shares[place], other, f"{column.name}: {a.words[place]}")
+        chart = distribution(axes[place], a.shares[place], other, f"{column.name}: {a.words[place]}", f"a{place}")
         about = [tag("span", f"A {a.words[place]}" if b is not None else a.words[place])]
         if b is not None:
             about += [
@@ -266,17 +291,22 @@ def _parts(studio: Studio, model: Any, key: str, a: Answer, b: Answer | None) ->
     return parts
 
 
-def _lines(studio: Studio, given: dict[str, Any]) -> list[str]:
+def _lines(studio: Studio, given: dict[str, Any], how: str = "see") -> list[str]:
     """Scenario A in Python."""
-    row = "row = [[given.get(name, float('nan')) for name in model.schema_.names]]"
-    if studio.usable()[0].schema_.frame is not None:
-        row = "row = polars.DataFrame({name: [given.get(name)] for name in model.schema_.names})"
+    model = studio.usable()[0]
+    lines = [*loading_lines(studio), *row_lines(model, given)]
+    if how == "do" and given:
+        return [
+            *lines,
+            "acting = model.do(**given)",
+            "drawn = acting.sample(1000, random_state=0)  # the numbers",
+            "given = {}",
+            lines[-1],
+            "found = acting.condition(row)  # found.probabilities(column): the categories",
+        ]
     return [
-        "import polars",
-        *loading_lines(studio),
-        f"given = {given!r}",
+        *lines,
         "drawn = model.sample(1000, random_state=0, given=given or None)  # the numbers",
-        row,
         "found = model.condition(row)  # found.probabilities(column): the categories",
         "evidence = model.evidence(row)",
     ]
@@ -316,8 +346,10 @@ def _evidence_words(answer: Answer, letter: str) -> str:
     if not pinned:
         return f"{before}nothing is pinned: these are the model's marginals."
     evidence = answer.evidence
+    columns = "1 column" if pinned == 1 else f"{pinned} columns"
+    if evidence is None:
+        return f"{before}{columns} set by do: an intervention has no evidence."
     if evidence.kind == "unavailable":
         return f"{before}{pinned} pinned; this model has no likelihood of them."
     error = f" ± {number(evidence.mean_stderr)}" if evidence.monte_carlo_stderr else ""
-    columns = "1 column" if pinned == 1 else f"{pinned} columns"
     return f"{before}log p of what is pinned ({columns}) {SIGNS[evidence.kind]} {number(evidence.mean)}{error} nats"

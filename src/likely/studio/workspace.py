@@ -1,4 +1,4 @@
-"""What the studio works on: a table, how its columns are read, the models that were fitted, and the folder of all this.
+"""What the studio works on: a table or text, how its columns are read, fitted models, and the folder of all this.
 
 The folder is `.likely-studio` below the one that the user gave. Every file in it is written whole or not at all, so
 whatever happens to a process, the next one finds its jobs and models.
@@ -9,19 +9,18 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from likely.cli.output import as_table
-from likely.datasets import Dataset, load
-from likely.schema import KINDS, Schema
+from likely.cli.text import is_text_model
+from likely.datasets import TextDataset
+from likely.schema import KINDS
 from likely.storage.files import write_text
 from likely.studio.requests import BadRequest
+from likely.studio.source import Source, TextSource, open_data
 
 FOLDER = ".likely-studio"
 _LOADED_MODELS = 3  # held in memory at a time
@@ -36,33 +35,6 @@ class Fitted:
     name: str
     path: Path
     about: str
-
-
-class Source:
-    """A table as it is read now: all of its rows in the order of the file, and the parts that models see."""
-
-    def __init__(self, dataset: Dataset):
-        self.dataset, self.schema = dataset, dataset.schema
-        parts = [dataset.train, dataset.valid, dataset.test]
-        is_frame = hasattr(parts[0], "columns")
-        rows = pl.concat(parts) if is_frame else np.concatenate([np.asarray(part) for part in parts])
-        if dataset.row_numbers is not None:
-            order = np.argsort(np.concatenate([dataset.row_numbers[part] for part in ("train", "valid", "test")]))
-            rows = rows[order]
-        self.rows: Any = rows  # what models are given
-
-    @cached_property
-    def frame(self) -> pl.DataFrame:
-        """The rows as a polars table, for people."""
-        return as_table(self.rows, self.schema) if isinstance(self.rows, np.ndarray) else self.rows
-
-    @cached_property
-    def encoded(self) -> np.ndarray:
-        """(n, d) the columns that models learn from, as numbers; NaN where unobserved."""
-        return self.schema.encode(self.rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
 
 class Workspace:
@@ -82,23 +54,29 @@ class Workspace:
         self.lock = threading.RLock()
         self._loaded: OrderedDict[Path, Any] = OrderedDict()
         self._source: Source | None = None
+        self.text: TextSource | None = None
         saved = self._read_session()
         self.kinds: dict[str, Any] = saved.get("kinds", {})
         self.drop: list[str] = saved.get("drop", [])
         self.used: str = saved.get("used", "")
         if data is not None:
-            self._source = Source(open_data(data, self.kinds, self.drop))
+            found = open_data(data, self.kinds, self.drop)
+            if isinstance(found, TextDataset):
+                self.text = TextSource(found)
+            else:
+                self._source = Source(found)
 
     # ------------------------------------------------------------------ table
     @property
     def source(self) -> Source | None:
-        """The table; None where there is none."""
+        """The table; None where there is none, or text instead."""
         return self._source
 
     @property
     def title(self) -> str:
         """What the pages call the data."""
-        return self._source.dataset.name if self._source is not None else self.given[0].name if self.given else "studio"
+        shown = self._source or self.text
+        return shown.dataset.name if shown is not None else self.given[0].name if self.given else "studio"
 
     @property
     def is_file(self) -> bool:
@@ -125,7 +103,7 @@ class Workspace:
             kinds[name] = kind
         with self.lock:
             try:
-                self._source = Source(open_data(self.data or "", kinds, drop))
+                self._source = Source(open_data(self.data or "", kinds, drop))  # type: ignore[arg-type]  # a table
             except (ValueError, TypeError) as error:
                 raise BadRequest(str(error), 409) from None
             self.kinds, self.drop = kinds, drop
@@ -171,10 +149,18 @@ class Workspace:
     def mismatch(self) -> str:
         """Why the model in use cannot judge the table as it is read now; empty where it can."""
         model = self.model()
-        if model is None or self._source is None:
+        if model is None or self.data is None:
             return ""
-        mine = [(column.name, column.kind) for column in self._source.schema.columns]
+        if is_text_model(model) != (self.text is not None):
+            return f"The data are {'text' if self.text else 'a table'}, and the model is of something else."
+        if self._source is None:
+            return ""
+        if not hasattr(model, "schema_"):
+            return f"{type(model).__name__} is no model of the columns of a table."
         theirs = [(column.name, column.kind) for column in model.schema_.columns]
+        # Models of numbers alone read every column as one, whatever the table says.
+        is_real = all(kind == "real" for _, kind in theirs)
+        mine = [(column.name, "real" if is_real else column.kind) for column in self._source.schema.columns]
         if mine == theirs:
             return ""
         other = next((name for name, _ in {*mine} ^ {*theirs}), "a column")
@@ -206,17 +192,6 @@ class Workspace:
         self.home.mkdir(parents=True, exist_ok=True)
         about = {"data": self.data, "kinds": self.kinds, "drop": self.drop, "used": self.used}
         write_text(self.home / "session.json", json.dumps(about))
-
-
-def open_data(data: str, kinds: dict[Any, Any], drop: list[str]) -> Dataset:
-    """A table with its columns read as the user wants; those that are dropped stay in its rows, unseen by models."""
-    dataset = load(data, **({"kinds": kinds} if kinds else {}))
-    if not isinstance(dataset, Dataset):
-        raise ValueError(f"{data} is text, and the studio shows tables: `likely compare {data}` compares its models.")
-    if not drop:
-        return dataset
-    whole = pl.concat([dataset.train, dataset.valid, dataset.test])
-    return replace(dataset, schema=Schema.infer(whole, kinds=kinds or None, drop=drop))
 
 
 def read_json(path: Path) -> dict[str, Any]:

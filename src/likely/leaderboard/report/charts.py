@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_HOVER = "hover:"  # begins the id of a mark that has words, until the drawing is written
+_CURVE_MARKS = 24  # of a learning curve that show their values
 WIDTH = 10.0  # in inches; the page scales it to its own width
 _SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",  # Text stays text, which the page's style sheet gives its font and colour.
@@ -82,7 +84,13 @@ def _as_svg(figure: Figure, label: str) -> str:
     text = re.sub(r"'DejaVu Sans'(, [\w\s',-]+)?", "var(--font)", text)
     for colour, name in NAMES.items():
         text = text.replace(colour, f"var({name})")
-    return text
+    # What `hover` wrote into an id, escaped already, is what a browser shows under the pointer; no script is needed.
+    return re.sub(rf'<g id="{_HOVER}([^"]*)"', r"<g><title>\1</title", text).replace("</title>>", "</title>")
+
+
+def hover(artist: Any, words: str) -> None:
+    """Words that appear when the pointer rests on a mark."""
+    artist.set_gid(_HOVER + words.replace('"', "'"))
 
 
 def forest(entries: Sequence[Entry], colours: dict[str, str], title: str) -> str:
@@ -113,7 +121,11 @@ def _forest_row(axes: Axes, entry: Entry, place: int, colour: str, edges: tuple[
         if math.isinf(end):
             axes.plot([edge], [place], marker=mark, color=colour, ms=5)
     mark = {"exact": "o", "lower": "D", "estimate": "s", "upper": "D"}[entry.kind]
-    axes.plot([entry.mean], [place], marker=mark, color=colour, ms=7)
+    low_end, high_end = (number(end) for end in (low, high))
+    hover(
+        axes.plot([entry.mean], [place], marker=mark, color=colour, ms=7)[0],
+        f"{entry.name}: {evidence(entry)}, 95% interval {low_end} to {high_end}",
+    )
     _beside(axes, evidence(entry), (edges[1], place), (12, 0), color=INK, fontsize=9)
 
 
@@ -132,7 +144,9 @@ def histograms(entries: Sequence[Entry], colours: dict[str, str], title: str) ->
     with drawing(0.55 + 0.62 * len(entries), title) as picture:
         bands = picture.figure.subplots(len(entries), 1, sharex=True, squeeze=False)[:, 0]
         for axes, entry, rows in zip(bands, entries, values, strict=True):
-            axes.hist(rows, edges.tolist(), color=colours[entry.name], alpha=0.8)
+            counts, ends, bars = axes.hist(rows, edges.tolist(), color=colours[entry.name], alpha=0.8)
+            for count, left, right, bar in zip(counts, ends, ends[1:], bars, strict=False):
+                hover(bar, f"{entry.name}: {int(count)} rows from {number(left)} to {number(right)}")
             axes.axvline(rows.mean(), color=INK, lw=1)
             axes.set_yticks([])
             axes.spines["left"].set_visible(False)
@@ -205,6 +219,9 @@ def _curve_panel(axes: Axes, name: str, curves: dict[str, Curve], colour: str) -
         if smooth is not values:
             axes.plot(at, values, color=colour, lw=0.8, alpha=0.35)
         axes.plot(at, smooth, color=colour, lw=1.6, ls="-" if place == 0 else (0, (3, 1.5)))
+        for i in np.unique(np.linspace(0, len(at) - 1, _CURVE_MARKS).astype(int)):
+            mark = axes.plot(at[i], values[i], marker="o", ms=9, alpha=0.0, color=colour)[0]  # felt, not seen
+            hover(mark, f"{name}, {curve.unit} {at[i]:g}: {label} {values[i]:.5g}")
         # Curves that end close to each other keep their labels apart: the upper one's goes up, the other's down.
         nudge = 0 if len(ends) == 1 else 4.5 if ends[place] == max(ends) else -4.5
         words = {"valid": "validation", "log_likelihood": "log-likelihood"}.get(label, label.replace("_", " "))

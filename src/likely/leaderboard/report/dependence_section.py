@@ -59,8 +59,10 @@ def _in_words(shared: SharedInformation) -> str:
 
 
 def _table(under: SharedInformation, seen: SharedInformation, model: str) -> str:
-    rows = ""
-    for i, j in under.pairs()[:N_PAIRS]:
+    rows, pairs = "", under.pairs()[:N_PAIRS]
+    if not pairs:
+        return ""
+    for i, j in pairs:
         rows += (
             f"<tr><td>{escape(under.names[i])}</td><td>{escape(under.names[j])}</td>"
             f"<td class='n'>{number(under.values[i, j], 3)} ± {number(under.stderr[i, j], 3)}</td>"

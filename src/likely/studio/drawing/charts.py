@@ -11,7 +11,7 @@ import numpy as np
 
 from likely.schema.column import CODED, Column
 from likely.schema.values import decode_values
-from likely.studio.markup import Markup, tag
+from likely.studio.drawing.markup import Markup, tag
 
 _BINS = 24
 _MOST_CATEGORIES = 12
@@ -101,8 +101,13 @@ def figure(value: float) -> str:
     return "−" + text[1:] if text.startswith("-") else text
 
 
-def distribution(axis: Axis, filled: np.ndarray, line: np.ndarray | None = None, label: str = "") -> Markup:
-    """Shares as bars, and others over them as a line of steps; with the axis's labels below."""
+def distribution(
+    axis: Axis, filled: np.ndarray, line: np.ndarray | None = None, label: str = "", field: str = ""
+) -> Markup:
+    """Shares as bars, and others over them as a line of steps; with the axis's labels below.
+
+    With a field's name a click on a bar, or above it, puts its value into that field.
+    """
     top = max(float(filled.max(initial=0)), 0.0 if line is None else float(line.max(initial=0)), 1e-12)
     each = WIDTH / max(1, len(filled))
     gap = min(2.0, each / 6)
@@ -111,7 +116,13 @@ def distribution(axis: Axis, filled: np.ndarray, line: np.ndarray | None = None,
         tall = HEIGHT * float(share) / top
         about = f"{axis.labels[place]}: {share:.1%}" if axis.is_coded else _bin_text(axis, place, float(share))
         where = {"x": _n(place * each + gap / 2), "y": _n(HEIGHT - tall), "width": _n(each - gap), "height": _n(tall)}
-        marks.append(tag("rect", tag("title", about), **where, class_="bar"))
+        bar = tag("rect", **where, class_="bar")
+        if not field:
+            marks.append(tag("g", tag("title", about), bar))
+            continue
+        whole = tag("rect", x=_n(place * each), y=-2, width=_n(each), height=_n(HEIGHT + 3), class_="hit")
+        value = {"data_pick": field, "data_value": _value_at(axis, place)}
+        marks.append(tag("g", tag("title", f"{about}; click to pin"), whole, bar, **value))
     if line is not None:
         points = []
         for place, share in enumerate(line):
@@ -171,6 +182,13 @@ def _labels(axis: Axis) -> Markup:
 def _bin_text(axis: Axis, place: int, share: float) -> str:
     low, high = (text_of(axis.column, float(axis.places[i])) for i in (place, place + 1))
     return f"{low} to {high}: {share:.1%}"
+
+
+def _value_at(axis: Axis, place: int) -> str:
+    """What a click on a bar means: the category's code, or the middle of a bin."""
+    if axis.is_coded:
+        return str(int(axis.places[place]))
+    return f"{(axis.places[place] + axis.places[place + 1]) / 2:.6g}"
 
 
 def _n(value: float) -> str:
