@@ -97,7 +97,7 @@ def _written(name: str, write: Callable[[Path], Any]) -> bytes:
 
 
 @cache
-def _network() -> Any:
+def network() -> Any:
     rng = np.random.default_rng(0)
     rain = rng.random(200) < 0.3
     wet = np.where(rng.random(200) < 0.1, ~rain, rain)
@@ -107,7 +107,7 @@ def _network() -> Any:
 
 
 def _networks(ending: str) -> Callable[[], list[bytes]]:
-    return lambda: [_written(f"net{ending}", _network().write)]
+    return lambda: [_written(f"net{ending}", network().write)]
 
 
 _HUGIN = b"""net { node_size = (80 40); }
@@ -159,7 +159,7 @@ def _models() -> list[bytes]:
     models = [
         likely.Independent(random_state=0).fit(frame),
         likely.Autoregressive(n_chains=2, random_state=0).fit(pl.concat([frame] * 4)),
-        _network(),
+        network(),
         likely.Circuit(n_states=2, n_trees=1, n_epochs=1, random_state=0).fit(
             (rng.random((40, 3)) < 0.5).astype(float)
         ),

@@ -51,10 +51,10 @@ def fuzz(name: str, n: int, seed: int, folder: Path) -> dict[str, Any]:
     return {"inputs": n, "read": outcomes["read"], "refused": outcomes["refused"], "faults": faults}
 
 
-def one(form: Format, path: Path) -> str:
+def one(form: Format, path: Path, seconds: float = SECONDS) -> str:
     """What a reader makes of a file: "read", "refused", or what went wrong."""
     signal.signal(signal.SIGPROF, _too_slow)
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -62,7 +62,7 @@ def one(form: Format, path: Path) -> str:
     except OURS as error:
         return "refused" if str(error) else f"{type(error).__name__} without a word"
     except TooSlow:
-        return f"took more than {SECONDS} s"
+        return f"took more than {seconds} s"
     except BaseException as error:  # polars panics with a BaseException of its own
         return f"{type(error).__name__}: {str(error)[:200]} {_place(error)}"
     finally:
@@ -93,12 +93,24 @@ def limit_memory() -> None:
 
 
 def campaign(n_inputs: int, seed: int) -> dict[str, dict[str, Any]]:
-    """All formats, with an equal share of the inputs each."""
+    """All formats, with an equal share of the inputs each; then the bombs."""
     with tempfile.TemporaryDirectory() as folder:
         for name in FORMATS:  # Examples are made, and whatever readers import is loaded, before memory is limited.
             fuzz(name, 4, seed + 1, Path(folder))
+        from tests.campaign.bombs import explode
+
         limit_memory()
-        return {name: fuzz(name, -(-n_inputs // len(FORMATS)), seed, Path(folder)) for name in FORMATS}
+        found = {name: fuzz(name, -(-n_inputs // len(FORMATS)), seed, Path(folder)) for name in FORMATS}
+        limit_memory()  # anew, for what polars keeps for later of the files before
+        return found | {"bombs": explode(Path(folder))}
+
+
+def damaged(seed: int, small: bool, n_inputs: int = 1_000_000) -> dict[str, Any]:
+    """The same as one record."""
+    found = campaign(10_000 if small else n_inputs, seed)
+    counts = {count: sum(of[count] for of in found.values()) for count in ("inputs", "read", "refused")}
+    faults = [f"{name}: {fault}" for name, of in found.items() for fault in of["faults"]]
+    return counts | {"formats": len(FORMATS), "bombs": found["bombs"]["inputs"], "faults": faults}
 
 
 if __name__ == "__main__":

@@ -107,3 +107,15 @@ def test_rows_of_other_types(dtype):
     units = Scaling.fit(rows, real(rows), "column")
     np.testing.assert_allclose(units.offset, rows.mean(axis=0), rtol=1e-6)
     np.testing.assert_allclose(units.scale, rows.std(axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("exponent", [-1000, -700, 700, 1000])
+@pytest.mark.parametrize("mode", ["column", "common"])
+def test_extreme_numbers_have_the_units_of_ordinary_ones(exponent, mode):
+    """A power of two changes no digit of a number, so it must change none of the standard units either."""
+    rows = np.random.default_rng(0).normal(size=(20, 3)) * [1.0, 2.0, 0.5] + [0.0, 3.0, -1.0]
+    rows[4, 1] = np.nan
+    ordinary, extreme = (Scaling.fit(x, real(rows), mode) for x in (rows, np.ldexp(rows, exponent)))
+    np.testing.assert_allclose(extreme.scale, np.ldexp(ordinary.scale, exponent), rtol=1e-14)
+    standard = extreme.apply(np.ldexp(rows, exponent), np.dtype(np.float64))
+    np.testing.assert_allclose(standard, ordinary.apply(rows, np.dtype(np.float64)), rtol=1e-12)

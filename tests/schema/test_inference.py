@@ -256,3 +256,22 @@ def test_repeated_numbers_on_no_grid_are_ordinal_and_come_back():
 def test_a_number_that_nearly_all_cells_repeat_is_a_spike():
     cells = np.append(np.full(590, 20.5), np.random.default_rng(0).normal(size=10))
     assert Schema.infer(pl.DataFrame({"x": cells})).columns[0].spikes == (20.5,)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-30, 1e-300])
+def test_tiny_numbers_are_no_zeros(scale, global_random_seed):
+    rows = np.random.default_rng(global_random_seed).normal(size=(200, 1)) * scale
+    schema = Schema.infer(rows)
+    assert schema.kinds == ("real",)
+    np.testing.assert_array_equal(schema.decode(schema.encode(rows)), rows)
+
+
+def test_rounding_errors_beside_whole_numbers_are_zeros():
+    values = np.array([0.1 + 0.2 - 0.3, 1.0, 2.0, 3.0, 7.0])  # The first is 5.6e-17.
+    assert grid_step(np.sort(values), 100) == 1.0
+
+
+def test_large_whole_numbers_come_back(global_random_seed):
+    rows = np.rint(np.random.default_rng(global_random_seed).uniform(1e14, 1e15, (200, 1)))
+    schema = Schema.infer(rows)
+    np.testing.assert_array_equal(schema.decode(schema.encode(rows)), rows)

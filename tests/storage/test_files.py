@@ -216,7 +216,7 @@ def test_a_failed_write_leaves_the_old_file(small, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(FileError, match=r"No space left on device\. Free some space"):
         write_atomically(small, b"new")
     assert small.read_bytes() == before
     assert os.listdir(small.parent) == [small.name]

@@ -35,12 +35,17 @@ class Scaling:
         """
         offset, scale = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
         if len(places):
-            count, mean, variance = _moments(rows, places, weight)
+            unit = np.ones(len(places))
+            with np.errstate(over="ignore", invalid="ignore"):
+                count, mean, variance = _moments(rows, places, weight, unit)
+            if not ((variance > 1e-200) & (variance < 1e200)).all():  # A square may have overflowed or vanished.
+                unit = _units(rows, places, mode)
+                count, mean, variance = _moments(rows, places, weight, unit)
             # A deviation below this share of the mean is the mean's rounding, not spread.
             variance[np.sqrt(variance) <= 1e-12 * np.maximum(np.abs(mean), 1e-300)] = 0.0
             if mode == "common":
                 variance[:] = (variance * count).sum() / max(1, count.sum())
-            offset[places], scale[places] = mean, np.where(variance > 0, np.sqrt(variance), 1.0)
+            offset[places], scale[places] = mean * unit, np.where(variance > 0, np.sqrt(variance) * unit, 1.0)
         return cls(offset, scale)
 
     def apply(self, rows: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -78,17 +83,33 @@ def allocate(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         return np.memmap(file, dtype=dtype, shape=shape)
 
 
+def _units(rows: np.ndarray, places: np.ndarray, mode: str) -> np.ndarray:
+    """(number of places,) powers of two in which the cells of some columns have squares that are numbers.
+
+    They are 1 for all but columns whose largest cell is beyond 1e±100, whose results they would not change by a bit.
+    """
+    most = np.zeros(len(places))
+    for _, cells in _blocks_of(rows, places):
+        most = np.fmax(most, np.fmax.reduce(np.abs(cells), axis=0, initial=0.0))
+    if mode == "common":
+        most[:] = most.max()
+    extreme = (most > 1e100) | ((most > 0) & (most < 1e-100))
+    return np.where(extreme, np.exp2(np.floor(np.log2(np.where(extreme, most, 1.0)))), 1.0)
+
+
 def _moments(
-    rows: np.ndarray, places: np.ndarray, weight: np.ndarray | None = None
+    rows: np.ndarray, places: np.ndarray, weight: np.ndarray | None, unit: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Number, mean and variance of the observed cells of some columns, in two passes over blocks of rows.
+    """Number, mean and variance of the observed cells of some columns, in units, in two passes over blocks of rows.
 
     One pass would subtract the squared mean from the mean square, and leave nothing of a column such as years.
     """
+    plain = bool((unit == 1).all())
     count, total, squares = (np.zeros(len(places)) for _ in range(3))
     for start, cells in _blocks_of(rows, places):
         holes = np.isnan(cells)
         cells = np.where(holes, 0, cells) if holes.any() else cells
+        cells = cells if plain else cells / unit
         if weight is None:
             count += len(cells) - holes.sum(axis=0)
             total += cells.sum(axis=0, dtype=np.float64)
@@ -99,7 +120,7 @@ def _moments(
     least = 1 if weight is None else np.finfo(float).tiny
     mean = total / np.maximum(count, least)
     for start, cells in _blocks_of(rows, places):
-        centred = cells - mean
+        centred = (cells if plain else cells / unit) - mean
         if np.isnan(centred).any():
             centred = np.nan_to_num(centred, copy=False, nan=0.0)
         if weight is None:

@@ -43,7 +43,7 @@ def read_schema(path: str | Path) -> Schema:
         raise SchemaError(f"cannot read a schema from {path}: {error}.") from None
     try:
         data = json.loads(text) if text.lstrip().startswith("{") else tomllib.loads(text)
-    except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
+    except (json.JSONDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise SchemaError(f"{path} is neither TOML nor JSON of a schema: {error}.") from None
     try:
         for column in data["columns"]:

@@ -107,7 +107,9 @@ def decimals_of(values: np.ndarray) -> int | None:
         off = np.abs(scaled - np.rint(scaled))
         if np.abs(scaled).max() > 2**52 or (off.any() and precision * np.abs(scaled).max() > 0.01):
             return None
-        if (off <= 1e-9 + precision * np.abs(scaled)).all():
+        # Tiny numbers, such as capacities in farads, are no zeros unless they are tiny beside the others as well.
+        lost = (np.rint(scaled) == 0) & (np.abs(values) > precision * np.abs(values).max())
+        if not lost.any() and (off <= 1e-9 + precision * np.abs(scaled)).all():
             return decimals
     return None
 
@@ -131,7 +133,7 @@ def shifted_grid(values: np.ndarray) -> tuple[float, float] | None:
     # The least gap is some steps wide, most often one; where no two values are neighbours, a few.
     for parts in range(1, _MOST_PARTS + 1):
         first = float(gaps.min()) / parts
-        if off > 0.01 * first:
+        if off > 0.01 * first or first < np.finfo(float).tiny:
             return None
         # From the narrowest gap on, the step is known better and better: a wide one takes it times the steps so far.
         places = _placed(values, first)
@@ -217,8 +219,9 @@ def _read_reals(values: np.ndarray, counts: np.ndarray) -> Numbers:
         )
     if len(rest) < FEW:  # Too few to tell their shape.
         return Numbers("real", ", ".join(why), about)
-    mean = float(np.average(rest, weights=weights))
-    deviation = float(np.sqrt(np.average((rest - mean) ** 2, weights=weights)))
+    unit = float(np.abs(rest).max())  # so that no square overflows or vanishes
+    mean = float(np.average(rest / unit, weights=weights))
+    deviation = float(np.sqrt(np.average((rest / unit - mean) ** 2, weights=weights)))
     if _is_odd_shaped(rest, weights):
         about["is_warped"] = True
         why.append("skewed or heavy-tailed")

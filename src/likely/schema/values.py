@@ -138,6 +138,8 @@ def decode_values(column: Column, cells: np.ndarray, *, is_new: bool = False) ->
         step = float(column.step or 1)
         if column.offset:
             return np.rint(cells / step) * step + column.offset
+        if step == np.rint(step):  # Multiples of a whole number are whole, and rounding large ones would move them.
+            return np.rint(cells / step) * step
         return np.round(np.rint(cells / step) * step, max(0, math.ceil(-math.log10(step)) + 2))
     if column.categories is None:
         return cells if column.decimals is None or not is_new else np.round(cells, column.decimals)

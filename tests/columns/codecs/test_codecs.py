@@ -28,10 +28,12 @@ def again(codec):
 def masses_by_cell(codec, x: np.ndarray) -> dict[tuple, float]:
     """For each combination of cells the sum of q over the values given."""
     cells, weights = codec.encode(x), np.exp(codec.log_weight(x))
-    out: dict[tuple, float] = {}
-    for cell, weight in zip(map(tuple, cells), weights, strict=True):
-        out[cell] = out.get(cell, 0.0) + weight
-    return out
+    codes = cells.astype(int)
+    np.testing.assert_array_equal(codes, cells)
+    sizes = codes.max(axis=0) + 1
+    flat = np.ravel_multi_index(tuple(codes.T), tuple(sizes))
+    sums, found = np.bincount(flat, weights), np.unique(flat)
+    return dict(zip(zip(*np.unravel_index(found, tuple(sizes)), strict=True), sums[found], strict=True))
 
 
 GRIDS = {

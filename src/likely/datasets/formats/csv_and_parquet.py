@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +11,13 @@ from likely.datasets.errors import DataError, DataNotFoundError
 from likely.datasets.formats.compressed import read_chunks
 from likely.datasets.formats.delimited.options import TableOptions
 from likely.datasets.formats.delimited.table import Needed, Table, check_drop, parse_table
+from likely.datasets.formats.parquet_claims import check_claims
+from likely.datasets.memory import free_memory
 
 if TYPE_CHECKING:
     import polars as pl
 
+_BYTES_A_CELL = 8  # of a number; words take as much at least
 _BYTES_A_BLOCK = 1 << 20  # A text is split and typed in blocks of that size, so that it is never held whole.
 
 
@@ -23,15 +27,57 @@ def read_parquet(path: Path) -> pl.DataFrame:
 
     if not path.is_file():
         raise DataNotFoundError(f"there is no file {path}.")
-    try:
-        return pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, OverflowError) as error:
-        raise DataError(f"{path} is no Parquet file, or damaged: {_first_line(error)}.") from None
+    with unchanged(path):
+        try:
+            check_claims(path)
+            _check_room(path)
+            return pl.read_parquet(path)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, OverflowError) as error:
+            raise DataError(f"{path} is no Parquet file, or damaged: {_first_line(error)}.") from None
+
+
+def _check_room(path: Path) -> None:
+    """Refuse a table that does not fit into the memory: a kilobyte of Parquet may say "a billion times the same"."""
+    import polars as pl
+
+    n_rows = int(pl.scan_parquet(path).select(pl.len()).collect().item())
+    n_bytes, free = n_rows * len(pl.read_parquet_schema(path)) * _BYTES_A_CELL, free_memory()
+    if n_bytes > free:
+        raise DataError(
+            f"{path} has {n_rows:,} rows, which take {n_bytes / 1e9:,.0f} GB of memory; {free / 1e9:,.0f} are free: "
+            "read some of its rows or columns, or write fewer."
+        )
 
 
 def read_csv(path: Path, options: TableOptions | None = None, needed: Mapping[str, Needed] | None = None) -> Table:
     """The table in a CSV file (.gz or plain), with remarks on how it was read; see `parse_csv`."""
-    return parse_table(lambda: read_chunks(path, size=_BYTES_A_BLOCK), path, options or TableOptions(), needed)
+    with unchanged(path):
+        return parse_table(lambda: read_chunks(path, size=_BYTES_A_BLOCK), path, options or TableOptions(), needed)
+
+
+@contextmanager
+def unchanged(path: Path) -> Iterator[None]:
+    """Refuse what was read of a file, and whatever was wrong with it, if another was put in its place meanwhile.
+
+    A CSV file is gone over more than once: first to learn what its cells are, then to read them. Parquet has its
+    directory at the end.
+    """
+    before = _identity(path)
+    try:
+        yield
+    except Exception:
+        if _identity(path) == before:
+            raise
+    if _identity(path) != before:
+        raise DataError(f"{path} changed while it was read: read it again once it is written.")
+
+
+def _identity(path: Path) -> tuple[int, int, int] | None:
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def parse_csv(text: bytes, path: Path, **options: Any) -> pl.DataFrame:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from likely.datasets.errors import DataError, DataNotFoundError
+from likely.datasets.formats.compressed import check_unpacked
 
 PARTS = {
     "train": ("train",),
@@ -37,9 +40,31 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ValueError("it is a single array: name it .npy")
             with archive:
+                _check_members(path, archive)
                 return {name: _checked(archive[name]) for name in archive.files}
+    except DataError:
+        raise
     except Exception as error:
         raise DataError(f"{path} is no archive of arrays that can be read: {error}.") from None
+
+
+def _check_members(path: Path, archive: Any) -> None:
+    """Refuse what is no archive of arrays, before memory is claimed for it; names are names, and nothing is unpacked.
+
+    NumPy claims memory for the shape that the head of an array names, so that has to fit what the archive holds of it.
+    """
+    members = archive.zip.infolist()
+    names = [member.filename for member in members]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"it has the name {twice!r} twice")
+    check_unpacked(path, sum(member.file_size for member in members), path.stat().st_size)
+    for member in members:
+        with archive.zip.open(member) as file:
+            version = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = read(file)
+        if math.prod(shape) * dtype.itemsize > member.file_size:
+            raise ValueError(f"{member.filename!r} claims the shape {shape} of {dtype}, for which it is too small")
 
 
 def _checked(array: np.ndarray) -> np.ndarray:

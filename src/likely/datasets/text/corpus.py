@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from likely.datasets.errors import DataError, DataNotFoundError
+from likely.datasets.formats.compressed import open_unpacked
 from likely.datasets.text.encoded import CONVENTION, Encoded, Spill
 from likely.datasets.text.vocabulary import BEGIN, BEGIN_ID, END, END_ID, SPECIAL, Vocabulary
 
@@ -223,16 +224,20 @@ def as_corpus(text: Any, tokenizer: Tokenizer = "whitespace") -> Corpus:
 def _read_lines(path: Path) -> Iterator[list[str]]:
     """The lines of a file, some at a time; a line ends at a line feed, or at CR LF, and nowhere else."""
     number = 0  # how many lines were before this block
-    rest = b""
+    begun: list[bytes] = []  # pieces of a line that has no end yet; some corpora are a single line
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
+        with open_unpacked(path) as file:
             while data := file.read(_BYTES_A_READ):
-                whole, newline, rest = (rest + data).rpartition(b"\n")
+                whole, newline, rest = data.rpartition(b"\n")
                 if newline:
+                    whole = b"".join([*begun, whole])
+                    begun.clear()
                     yield _decoded(whole, path, number)
                     number += whole.count(b"\n") + 1
-            if rest:
-                yield _decoded(rest, path, number)
+                if rest:
+                    begun.append(rest)
+            if begun:
+                yield _decoded(b"".join(begun), path, number)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path} is damaged after line {number:,} ({error}): fetch it again.") from None
     except OSError as error:

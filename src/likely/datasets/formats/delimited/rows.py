@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _SEPARATORS = "\t;|,"  # The last is found within cells more often than the others.
 _N_SNIFFED = 100
 _ROWS_A_BLOCK = 20_000  # of those that Python's csv module splits
+_MOST_COLUMNS = 100_000  # A column takes a kilobyte before it has a cell, so that a line of commas would fill a memory.
 _QUOTE, _NEWLINE, _RETURN = ord('"'), ord("\n"), ord("\r")
 
 
@@ -175,6 +176,12 @@ class Rows:
             if not len(filled):
                 return
             self.n_columns = int(n_cells[filled[0]])
+            if self.n_columns > _MOST_COLUMNS:
+                raise DataError(
+                    f"{self.path}, line {lines[filled[0]]} has {self.n_columns:,} cells, more columns than a table may "
+                    f"have ({_MOST_COLUMNS:,}): is {self.separator!r} the separator? --separator gives another; an "
+                    "array with so many goes into .npy."
+                )
         odd = filled[n_cells[filled] != self.n_columns]
         if len(odd):
             raise DataError(

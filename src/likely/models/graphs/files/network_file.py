@@ -9,6 +9,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from likely.datasets.errors import DataError
+from likely.datasets.formats.compressed import check_unpacked
 from likely.models.graphs.files.described import Described, Malformed, check_complete
 from likely.storage.files import FileError, write_atomically
 
@@ -71,9 +73,12 @@ def _text(path: Path) -> str:
         with path.open("rb") as file:
             zipped = file.read(2) == b"\x1f\x8b"
             file.seek(0)
-            data = _limited(gzip.GzipFile(fileobj=file) if zipped else file)
+            packed = path.stat().st_size if zipped else None
+            data = _limited(path, gzip.GzipFile(fileobj=file) if zipped else file, packed)
     except FileNotFoundError:
         raise FileError(f"there is no file {path}.") from None
+    except DataError as error:
+        raise Malformed(str(error)) from None
     except (OSError, EOFError, zlib.error) as error:
         raise FileError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}.") from None
     if len(data) > MOST_BYTES:
@@ -84,10 +89,12 @@ def _text(path: Path) -> str:
         return data.decode("latin-1")
 
 
-def _limited(file: Any) -> bytes:
-    """What a file holds, piece by piece, and no more than a little over the limit."""
+def _limited(path: Path, file: Any, packed: int | None) -> bytes:
+    """What a file holds, piece by piece, and no more than a little over the limit; no bomb, if it was packed."""
     parts, size = [], 0
     while size <= MOST_BYTES and (part := file.read(_PIECE)):
         parts.append(part)
         size += len(part)
+        if packed is not None:
+            check_unpacked(path, size, packed)
     return b"".join(parts)

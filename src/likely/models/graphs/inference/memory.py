@@ -1,11 +1,10 @@
-"""Memory: what is free, what tables may take of it, and the error that says which clique is too large."""
+"""Memory: what tables may take of what is free, and the error that says which clique is too large."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
+from likely.datasets.memory import free_memory
 from likely.schema.spelling import listed
 
 _SHARE = 0.25  # of the free memory
@@ -21,17 +20,6 @@ class TooLargeError(ValueError):
 
 
 ALLOW_BOUNDS = "Or set inference='auto', which goes on with bounds and estimates."
-
-
-def free_memory() -> float:
-    """Bytes of memory that are free, or as many as there are where the system does not say."""
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return float(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 
 def check_memory(n_bytes: float, budget: float | None, clique: Sequence[str], bits: float) -> None:

@@ -13,6 +13,7 @@ import gzip
 import math
 import os
 import re
+import zlib
 from array import array
 from collections.abc import Iterator
 from io import BytesIO
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from likely.datasets.errors import DataError, DataNotFoundError
+from likely.datasets.formats.compressed import open_unpacked
 from likely.datasets.text.vocabulary import BEGIN, BEGIN_ID, END, SPECIAL, Vocabulary
 from likely.models.language.ngram.tables import Tables
 from likely.storage.files import write_atomically
@@ -124,10 +126,10 @@ class _Reader:
 
     def _lines(self) -> Iterator[bytes]:
         try:
-            with gzip.open(self.path, "rb") if self.path.suffix == ".gz" else open(self.path, "rb") as file:
+            with open_unpacked(self.path) as file:
                 for self.number, line in enumerate(file, start=1):
                     yield line.strip()
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"{self.path} is damaged after line {self.number:,} ({error}).") from None
 
     def wrong(self, what: str, number: int | None = None) -> DataError:

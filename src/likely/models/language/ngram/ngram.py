@@ -124,6 +124,15 @@ class NGram(SequenceModel):
 
         return score_tokens(self.params_, encoded)
 
+    def _next_log_probs(self, ids: np.ndarray) -> np.ndarray:
+        from likely.models.language.ngram.tables import next_probabilities
+
+        past = [BEGIN_ID, *ids.tolist()]
+        chances = np.stack([next_probabilities(self.params_, past[: place + 1]) for place in range(len(ids))])
+        chances[:, BEGIN_ID] = 0.0  # which begins a sentence, and is never next
+        with np.errstate(divide="ignore"):
+            return np.log(chances)
+
     def _sample(self, seed: int, n: int, prompt: list[int], max_length: int) -> list[list[int]]:
         from likely.models.language.ngram.tables import next_probabilities
 

@@ -7,6 +7,7 @@ text; every sentence begins from a state of zeros, so its evidence depends on no
 
 from __future__ import annotations
 
+import math
 from dataclasses import KW_ONLY
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
@@ -173,6 +174,13 @@ class RecurrentLM(EarlyStopped, SequenceModel):
             begin, end = encoded.offsets[number], encoded.offsets[number + 1]
             out[begin:end] = scores[place, : end - begin]
 
+    def _next_log_probs(self, ids: np.ndarray) -> np.ndarray:
+        # Padded, so that sentences of many lengths share a compiled loop.
+        room = _LEAST_PADDED_LENGTH * 2 ** max(0, math.ceil(math.log2(len(ids) / _LEAST_PADDED_LENGTH)))
+        tokens = np.full((1, room), END_ID, np.int32)
+        tokens[0, 0], tokens[0, 1 : len(ids)] = BEGIN_ID, ids[:-1]
+        return np.asarray(_all_log_probs(self.params_, on_device(tokens)), np.float64)[0, : len(ids)]
+
     def _sample(self, seed: int, n: int, prompt: list[int], max_length: int) -> list[list[int]]:
         return generate(seed, self.params_, n, prompt, max_length, Choice())
 
@@ -210,6 +218,13 @@ def _log_probs(module: LanguageNetwork, tokens: jax.Array) -> jax.Array:
     outputs, _ = module.unroll(tokens[:, :-1], module.first(len(tokens)))
     parts = outputs.reshape(-1, _TOKENS_SCORED, outputs.shape[-1]), tokens[:, 1:].reshape(-1, _TOKENS_SCORED)
     return lax.map(lambda part: module.log_probs(*part), parts).reshape(len(tokens), -1)
+
+
+@eqx.filter_jit
+def _all_log_probs(module: LanguageNetwork, tokens: jax.Array) -> jax.Array:
+    """Log p of every token after each token of each row."""
+    outputs, _ = module.unroll(tokens, module.first(len(tokens)))
+    return jax.nn.log_softmax(module.logits(outputs))
 
 
 def stretched(encoded: Encoded, n_streams: int, length: int) -> np.ndarray:
