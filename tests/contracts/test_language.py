@@ -236,3 +236,26 @@ def test_clone_and_a_random_state_of_none(name):
     assert copy.get_params() == model.get_params() == vars(copy)
     if offers(name, "sample"):
         assert model.sample(3) == model.sample(3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_expected_is_what_the_scores_are_of(fitted, name):
+    """All tokens at a place add up to one, and the token that came has the p of its score."""
+    model = fitted[name]
+    tokens = model.vocabulary_.tokens
+    for sentence, places, scores in zip(
+        TEST, model.expected(TEST, n=len(tokens)), model.token_scores(TEST), strict=True
+    ):
+        came = [word if word in tokens else "<unk>" for word in sentence.split()] + ["</s>"]
+        for word, place, score in zip(came, places, scores, strict=True):
+            chances = dict(place)
+            # The scores are float32 sums over the vocabulary in a recurrent model.
+            assert sum(chances.values()) == pytest.approx(1, abs=1e-5)
+            assert np.log(chances[word]) == pytest.approx(score, abs=1e-5)
+            assert [p for _, p in place] == sorted(chances.values(), reverse=True)
+    assert [len(place) for place in model.expected(TEST[:1], n=2)[0]] == [2] * 6
+
+
+def test_vectors_of_words_expect_nothing(fitted):
+    with pytest.raises(ValueError, match="no likelihood"):
+        fitted["SkipGram"].expected(TEST)

@@ -216,6 +216,7 @@ QUICK = [
     small("LinearPredictor"),
     small("SupportVectorMachine"),
     small("Bagged"),
+    small("NetworkPredictor", hidden=(), n_epochs=2, n_draws=4),  # each of some fifty tables is compiled anew
 ]
 
 

@@ -21,6 +21,9 @@ from likely.objectives.elbo import (
 from tests.models.latent.variational.vae_oracles import binary_case, factor_log_prob, factor_rows, linear_case
 from tests.objectives.elbo_checks import check_kl, check_weights_are_exact
 
+# As one program each: one operation after the other, each would be a program.
+compiled_elbo, compiled_elbo_of, compiled_weights = map(eqx.filter_jit, (elbo, elbo_of, log_importance_weights))
+
 
 def signs(k):
     """Every vector of ±1: averages over them are the expectations of quadratics of standard normal noise."""
@@ -34,20 +37,21 @@ def test_kl_against_quadrature(x64):
 @given(st.lists(st.tuples(st.floats(-5, 5), st.floats(-3, 2)), min_size=1, max_size=4))
 @settings(max_examples=30, deadline=None)
 def test_kl_is_a_divergence_and_adds_up(pairs):
-    mean, log_std = (jnp.array(part) for part in zip(*pairs, strict=True))
-    total = float(kl_to_standard_normal(mean, log_std))
-    parts = sum(float(kl_to_standard_normal(mean[i : i + 1], log_std[i : i + 1])) for i in range(len(pairs)))
+    mean, log_std = (np.array(part, np.float32) for part in zip(*pairs, strict=True))
+    kl = jax.jit(kl_to_standard_normal)
+    total = float(kl(mean, log_std))
+    parts = sum(float(kl(mean[i : i + 1], log_std[i : i + 1])) for i in range(len(pairs)))
     assert total >= -1e-6
     assert total == pytest.approx(parts, rel=1e-5, abs=1e-5)
-    assert float(kl_to_standard_normal(0 * mean, 0 * log_std)) == 0
+    assert float(kl(0 * mean, 0 * log_std)) == 0
 
 
 def test_bound_is_tight_at_the_exact_posterior(x64, global_random_seed):
     module, *law = linear_case(global_random_seed)
     rows = factor_rows(global_random_seed, *law, 20)
     exact = factor_log_prob(rows, *law)
-    noise = jnp.broadcast_to(jnp.asarray(signs(2))[None], (20, 4, 2))
-    value, fit, divergence = elbo(module, jnp.asarray(rows), None, noise)
+    noise = np.broadcast_to(signs(2), (20, 4, 2))
+    value, fit, divergence = map(np.asarray, compiled_elbo(module, rows, None, noise))
     np.testing.assert_allclose(value, exact, rtol=1e-8)
     np.testing.assert_allclose(fit - divergence, value, rtol=1e-12)
 
@@ -60,13 +64,13 @@ def test_bound_at_any_q_is_evidence_less_divergence(x64, global_random_seed):
     module, *law = linear_case(global_random_seed, spoil=0.3)
     loadings, offset, psi = law
     rows = factor_rows(global_random_seed, *law, 10)
-    noise = jnp.broadcast_to(jnp.asarray(signs(2))[None], (10, 4, 2))
+    noise = np.broadcast_to(signs(2), (10, 4, 2))
     mean, log_std = np.split(np.asarray(module.recognise(jnp.asarray(rows), None)), 2, axis=1)
     precision = 1 + np.diag(loadings.T @ (loadings / psi[:, None]))
     best = (rows - offset) @ (loadings / psi[:, None]) / precision
     ratio = np.exp(2 * log_std) * precision
     gap = 0.5 * (ratio + (mean - best) ** 2 * precision - 1 - np.log(ratio)).sum(axis=1)
-    value = elbo(module, jnp.asarray(rows), None, noise)[0]
+    value = compiled_elbo(module, rows, None, noise)[0]
     np.testing.assert_allclose(value, factor_log_prob(rows, *law) - gap, rtol=1e-8)
 
 
@@ -79,17 +83,18 @@ def test_gradient_against_finite_differences(x64, global_random_seed):
     flat, unravel = jax.flatten_util.ravel_pytree(params)
     key = jax.random.key(global_random_seed)
 
+    @jax.jit
     def loss(vector):
         whole = eqx.combine(unravel(vector), rest)
         return negative_elbo(whole, batch, key, None, n_samples=3, beta=0.7)[0]
 
-    slope = jax.grad(loss)(flat)
+    slope = np.asarray(jax.jit(jax.grad(loss))(flat))
+    flat = np.asarray(flat)
     # the offset of the encoder's features is held still on purpose
-    moving = jax.flatten_util.ravel_pytree(
-        eqx.tree_at(lambda m: m.offset, jax.tree.map(jnp.ones_like, params), jnp.zeros(5))
-    )[0]
+    still = eqx.tree_at(lambda m: m.offset, jax.tree.map(np.ones_like, params), np.zeros(5))
+    moving = np.concatenate([leaf.ravel() for leaf in jax.tree.leaves(still)])
     for _ in range(5):
-        direction = jnp.asarray(random.normal(size=flat.shape)) * moving
+        direction = random.normal(size=flat.shape) * moving
         step = 1e-5
         change = (loss(flat + step * direction) - loss(flat - step * direction)) / (2 * step)
         assert float(slope @ direction) == pytest.approx(float(change), rel=1e-6, abs=1e-8)
@@ -98,14 +103,14 @@ def test_gradient_against_finite_differences(x64, global_random_seed):
 
 def test_only_rows_with_weight_and_observed_cells_count():
     module, key = binary_case(0), jax.random.key(0)
-    x = jnp.array([[1.0, 0, 1, 0, 1], [0, 0, 1, 1, 0]])
-    observed = jnp.array([[True, True, False, True, True], [True] * 5])
-    whole = lambda x, o, w: negative_elbo(  # noqa: E731
-        module, SimpleNamespace(x=x, observed=o, weight=jnp.array(w)), key, None
-    )[0]
-    changed = x.at[0, 2].set(0.0).at[1].set(1.0)
-    assert float(whole(x, observed, [1.0, 0.0])) == float(whole(changed, observed, [1.0, 0.0]))
-    assert float(whole(x, observed, [1.0, 1.0])) != float(whole(changed, observed, [1.0, 1.0]))
+    x = np.array([[1, 0, 1, 0, 1], [0, 0, 1, 1, 0]], np.float32)
+    observed = np.array([[True, True, False, True, True], [True] * 5])
+    whole = jax.jit(lambda x, w: negative_elbo(module, SimpleNamespace(x=x, observed=observed, weight=w), key, None)[0])
+    changed = x.copy()
+    changed[0, 2], changed[1] = 0, 1
+    first, both = np.array([1, 0], np.float32), np.array([1, 1], np.float32)
+    assert float(whole(x, first)) == float(whole(changed, first))
+    assert float(whole(x, both)) != float(whole(changed, both))
 
 
 def test_weight_of_the_kl_warms_up():
@@ -136,7 +141,7 @@ def test_ladder_of_bounds(x64, global_random_seed):
     exact = factor_log_prob(rows, *law)
     answer = module.recognise(jnp.asarray(rows), None)
     noise = jax.random.normal(jax.random.key(global_random_seed), (20_000, 2))
-    log_weights = np.asarray(log_importance_weights(module, jnp.asarray(rows), None, answer, noise)[0])
+    log_weights = np.asarray(compiled_weights(module, rows, None, answer, noise)[0])
     bounds = [_grouped(log_weights, size) for size in (1, 5, 50)]
     for looser, tighter in itertools.pairwise(bounds):
         # 400 independent groups of 50 samples, the same in both
@@ -170,10 +175,10 @@ def test_refining_finds_the_exact_posterior_of_a_linear_model(x64, global_random
     observed = np.random.RandomState(global_random_seed).rand(8, 6) < 0.6
     observed[0] = False
     exact = factor_log_prob(np.where(observed, rows, np.nan), *law)
-    args = (module, jnp.asarray(rows), jnp.asarray(observed))
-    answer = refine_answer(jnp.asarray(signs(1)), *args, n_steps=500)
-    noise = jnp.broadcast_to(jnp.asarray(signs(1))[None], (8, 2, 1))
-    np.testing.assert_allclose(elbo_of(*args, answer, noise)[0], exact, rtol=1e-5, atol=1e-5)
+    args = (module, rows, observed)
+    answer = eqx.filter_jit(refine_answer)(signs(1), *args, n_steps=500)
+    noise = np.broadcast_to(signs(1), (8, 2, 1))
+    np.testing.assert_allclose(compiled_elbo_of(*args, answer, noise)[0], exact, rtol=1e-5, atol=1e-5)
 
 
 def test_refining_never_lowers_the_bound_it_sees(x64, global_random_seed):

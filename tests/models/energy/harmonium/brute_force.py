@@ -60,7 +60,7 @@ def log_joint(params: RBMParams, rows: np.ndarray, columns: Columns) -> np.ndarr
     out = np.empty((len(rows), len(hidden)))
     for i, row in enumerate(rows):
         t, base = statistics(row, columns)
-        out[i] = [b @ t + base + t @ weights @ h + c @ h for h in hidden]
+        out[i] = b @ t + base + hidden @ (t @ weights + c)
     return out
 
 
@@ -104,4 +104,5 @@ def row_probabilities(params: RBMParams, columns: Columns) -> tuple[np.ndarray, 
 def row_number(rows: np.ndarray, table: np.ndarray) -> np.ndarray:
     """The place in `table` of each of `rows`."""
     places = {tuple(row): i for i, row in enumerate(table)}
-    return np.array([places[tuple(row)] for row in np.asarray(rows, float)])
+    distinct, which = np.unique(np.asarray(rows, float), axis=0, return_inverse=True)
+    return np.array([places[tuple(row)] for row in distinct])[which.ravel()]

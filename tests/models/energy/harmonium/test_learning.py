@@ -52,9 +52,9 @@ def exact_gradient(params, x, observed, columns):
         return jnp.mean(enumeration.clamped_sum(plain, x, observed, columns, "hidden")[0]) - log_z
 
     learning = to_learning(params, columns)
-    units = jnp.where(columns.is_quadratic, jnp.exp(4 * learning.visible_bias), 1)
-    gradient = eqx.filter_grad(mean_log_prob)(learning)
-    return eqx.tree_at(lambda g: g.visible_bias, gradient, units * gradient.visible_bias)
+    units = np.where(columns.is_quadratic, np.exp(4 * np.asarray(learning.visible_bias)), 1)
+    gradient = eqx.filter_jit(eqx.filter_grad(mean_log_prob))(learning)
+    return eqx.tree_at(lambda g: g.visible_bias, gradient, units * np.asarray(gradient.visible_bias))
 
 
 def gradients(params, x, observed, columns, seed, n_groups=16):
@@ -111,6 +111,7 @@ def test_rows_without_weight_do_not_matter(persistent, x64):
     weight = jnp.asarray(np.arange(20) < 12, float)
     state = plain_state(exact_hidden(0, params, 30, BINARY), BINARY)
 
+    @eqx.filter_jit
     def gradient(x):
         loss = lambda p: contrast(  # noqa: E731
             p, Batch(x, None, weight), jax.random.key(0), state, **options(BINARY, persistent=persistent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -54,6 +55,8 @@ def joint_states(columns: Columns, layers: Sequence[int]) -> list[np.ndarray]:
     return [part[i] for part, i in zip(parts, index, strict=True)]
 
 
+# One program, as those below: one operation after the other would be a program each, for every machine.
+@partial(jax.jit, static_argnames="columns")
 def log_joint(params: LayeredParams, states: Sequence[np.ndarray], columns: Columns) -> jax.Array:
     """-E of joint configurations; differentiable."""
     layers = [columns.statistics(jnp.asarray(states[0])), *(jnp.asarray(s) for s in states[1:])]
@@ -66,10 +69,14 @@ def log_joint(params: LayeredParams, states: Sequence[np.ndarray], columns: Colu
 def log_rows(params: LayeredParams, columns: Columns) -> tuple[np.ndarray, jax.Array, jax.Array]:
     """Every row, its log Σ_h exp(-E), and log Z."""
     states = joint_states(columns, [len(c) for c in params.hidden_biases])
-    logs = log_joint(params, states, columns)
     rows = all_rows(columns)
-    of_rows = jax.nn.logsumexp(logs.reshape(len(rows), -1), axis=1)
-    return rows, of_rows, jax.nn.logsumexp(of_rows)
+    return rows, *_log_sums(log_joint(params, states, columns).reshape(len(rows), -1))
+
+
+@jax.jit
+def _log_sums(logs: jax.Array) -> tuple[jax.Array, jax.Array]:
+    of_rows = jax.nn.logsumexp(logs, axis=1)
+    return of_rows, jax.nn.logsumexp(of_rows)
 
 
 def marginal(rows: np.ndarray, logs: np.ndarray, row: np.ndarray) -> float:
@@ -96,16 +103,17 @@ def check_variational_bound(
     """
     states = joint_states(columns, [len(c) for c in params.hidden_biases])
     joint = np.asarray(log_joint(params, states, columns))
-    natural, *even = even_inputs(params, [jax.nn.sigmoid(a) for a in logits])
+    means_of_even = jax.jit(lambda p, a: even_inputs(p, [jax.nn.sigmoid(logit) for logit in a]))
+    natural, *even = (np.asarray(a) for a in means_of_even(params, tuple(logits)))
     hidden = [np.asarray(logits[i // 2] if i % 2 == 0 else even[i // 2]) for i in range(params.n_layers)]
+    log_density, values = jax.jit(columns.log_density), np.asarray(values)
     for i, row in enumerate(given):
         seen = ~np.isnan(row)
         agree = (states[0][:, seen] == row[seen]).all(axis=1)
-        cells = jnp.asarray(states[0][agree])
-        unseen = jnp.broadcast_to(jnp.asarray(~seen), cells.shape)
-        log_q = np.array(
-            columns.log_density(cells, unseen, jnp.broadcast_to(natural[i], (len(cells), natural.shape[1])))
-        )
+        # Of all configurations, so that it is the same program for every pattern of holes.
+        unseen = np.broadcast_to(~seen, states[0].shape)
+        log_q = np.asarray(log_density(states[0], unseen, np.broadcast_to(natural[i], (len(agree), natural.shape[1]))))
+        log_q = log_q[agree]
         for layer, own in zip(states[1:], hidden, strict=True):
             log_q = log_q + (layer[agree] * own[i] - np.logaddexp(0, own[i])).sum(axis=1)
         q = np.exp(log_q)

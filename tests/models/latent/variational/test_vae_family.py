@@ -241,3 +241,17 @@ def test_more_latents_than_columns_are_warned_of():
     model = VAE()
     model.columns_ = SimpleNamespace(n_columns=4)
     model._warn_of_many(16, "n_components")  # of a number that nobody chose
+
+
+def test_tables_have_a_mixture_of_pseudo_inputs_as_prior_unless_they_say_little(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    reals, bits = rng.normal(size=(40, 3)), rng.integers(0, 2, (40, 3)).astype(float)
+    holes = np.where(rng.permutation(120).reshape(40, 3) < 40, np.nan, reals)  # a third of the cells
+
+    def chosen(rows, **settings):
+        model = VAE(1, hidden=(), n_epochs=1, held_out=0, random_state=0, **settings).fit(rows)
+        return model.prior_, model.n_prior_components_
+
+    assert chosen(reals) == ("vamp", 5)
+    assert chosen(reals, prior="normal")[0] == chosen(holes)[0] == chosen(bits)[0] == "normal"
+    assert chosen(reals, prior="mixture", n_prior_components=3) == ("mixture", 3)

@@ -7,6 +7,7 @@ itself, contrastive divergence, is `likely.objectives.contrastive_bipartite`.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -109,18 +110,26 @@ def to_natural(params: RBMParams, columns: Columns) -> RBMParams:
     """From learning coordinates, log s for each real column's x², to the plain parameters -1/(2s²)."""
     if not columns.is_quadratic.any():
         return params
-    bias = params.visible_bias
-    natural = jnp.where(columns.is_quadratic, -0.5 * jnp.exp(-2 * bias), bias)
-    return eqx.tree_at(lambda p: p.visible_bias, params, natural)
+    return eqx.tree_at(lambda p: p.visible_bias, params, _natural(params.visible_bias, columns))
 
 
 def to_learning(params: RBMParams, columns: Columns) -> RBMParams:
     """The inverse of `to_natural`."""
     if not columns.is_quadratic.any():
         return params
-    bias = params.visible_bias
+    return eqx.tree_at(lambda p: p.visible_bias, params, _with_log_scales(params.visible_bias, columns))
+
+
+# Both are asked for outside compiled functions as well, where each operation would be a program for every new width.
+@partial(jax.jit, static_argnames="columns")
+def _natural(bias: Float[Array, " D"], columns: Columns) -> Float[Array, " D"]:
+    return jnp.where(columns.is_quadratic, -0.5 * jnp.exp(-2 * bias), bias)
+
+
+@partial(jax.jit, static_argnames="columns")
+def _with_log_scales(bias: Float[Array, " D"], columns: Columns) -> Float[Array, " D"]:
     log_scale = -0.5 * jnp.log(jnp.where(columns.is_quadratic, -2 * bias, 1.0))
-    return eqx.tree_at(lambda p: p.visible_bias, params, jnp.where(columns.is_quadratic, log_scale, bias))
+    return jnp.where(columns.is_quadratic, log_scale, bias)
 
 
 def keep_scales(params: RBMParams, columns: Columns) -> RBMParams:

@@ -110,12 +110,10 @@ class RBM(EarlyStopped, GradientTrained, Answered):
     def _init(self, key, columns):
         dtype, k = float_dtype(), self.n_components
         weights = small_weights(key, columns.n_statistics, k)
-        return RBMParams(
-            jnp.where(columns.is_quadratic[:, None], 0, weights),
-            jnp.zeros(columns.n_statistics, dtype),
-            jnp.zeros(k, dtype),
-            jnp.zeros((self.n_chains, k), bool),
-        )
+        if columns.is_quadratic.any():
+            weights = jnp.where(columns.is_quadratic[:, None], 0, weights)
+        visible, hidden, chains = np.zeros(columns.n_statistics, dtype), np.zeros(k, dtype), (self.n_chains, k)
+        return RBMParams(weights, on_device(visible), on_device(hidden), on_device(np.zeros(chains, bool)))
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> RBMParams:
         columns = self.columns_

@@ -140,12 +140,7 @@ class BoltzmannMachine(GradientTrained, PairwiseModel):
         return {"n_epochs": epochs_for(100_000, n_rows), "batch_size": 50} | more
 
     def _init(self, key, columns):
-        n, dtype = columns.n_columns + self.n_components, float_dtype()
-        hidden = jnp.arange(n) >= columns.n_columns
-        scale = INPUT_SCALE / np.sqrt(n)
-        noise = scale * jnp.triu(jax.random.normal(key, (n, n), dtype), 1)
-        weights = jnp.where(hidden[:, None] | hidden[None, :], noise + noise.T, 0)
-        return PairwiseParams(weights, jnp.zeros(n, dtype), jnp.zeros((self.n_chains, n), bool))
+        return _small_machine(key, columns.n_columns, self.n_components, self.n_chains)
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> PairwiseParams:
         columns = self.columns_
@@ -155,10 +150,8 @@ class BoltzmannMachine(GradientTrained, PairwiseModel):
         self._check_optimizer(objective)
         init_key, chain_key, train_key = jax.random.split(key, 3)
         mean = _means(rows, self.n_components)
-        start = self._init(init_key, columns)
-        start = PairwiseParams(jnp.where(graph, start.weights, 0), jax.scipy.special.logit(mean), start.chains)
-        offsets = mean if self.centring else jnp.zeros_like(mean)
-        first = to_centred(to_natural(start, mean), offsets)  # near independent units with the columns' means
+        offsets = mean if self.centring else on_device(np.zeros(mean.shape, mean.dtype))
+        first = _near_independent(self._init(init_key, columns), graph, mean, offsets)
         learning = partial(
             learn,
             layout=make_layout(graph, columns.n_columns),
@@ -179,14 +172,12 @@ class BoltzmannMachine(GradientTrained, PairwiseModel):
             label="BoltzmannMachine",
         )
         self.history_ = result.history
-        learned = to_natural(result.module, offsets)
-        learned = eqx.tree_at(lambda p: p.chains, learned, result.state.astype(bool))
-        return from_binary(learned, self.units, self.beta)
+        return from_binary(_as_learned(result.module, result.state, offsets), self.units, self.beta)
 
     def _first_chains(self, key: jax.Array, rows: np.ndarray, mean: jax.Array, objective: str) -> jax.Array:
         """Independent units; rows of the data for "pseudo_likelihood", which never moves its chains."""
         pick, draw = jax.random.split(key)
-        chains = jax.random.bernoulli(draw, mean[None], (self.n_chains, len(mean))).astype(mean.dtype)
+        chains = _independent_units(draw, mean, self.n_chains)
         if objective != "pseudo_likelihood":
             return chains
         chosen = rows[np.asarray(jax.random.randint(pick, (self.n_chains,), 0, len(rows)))]
@@ -242,6 +233,37 @@ class BoltzmannMachine(GradientTrained, PairwiseModel):
             return self._decode(self._encode(rows, key))
         filled = on_device(self._condition(rows, key).mean)
         return jax.nn.sigmoid(logits(to_binary(self.params_, self.units, self.beta)[0], filled))
+
+
+# What a fit does before and after training, as a few programs: one operation after the other would be thirty, which
+# take half a second to compile for every new number of units.
+@partial(jax.jit, static_argnums=(1, 2, 3))
+def _small_machine(key: jax.Array, n_visible: int, n_hidden: int, n_chains: int) -> PairwiseParams:
+    """Small weights of hidden units, no others."""
+    n, dtype = n_visible + n_hidden, float_dtype()
+    hidden = jnp.arange(n) >= n_visible
+    scale = INPUT_SCALE / np.sqrt(n)
+    noise = scale * jnp.triu(jax.random.normal(key, (n, n), dtype), 1)
+    weights = jnp.where(hidden[:, None] | hidden[None, :], noise + noise.T, 0)
+    return PairwiseParams(weights, jnp.zeros(n, dtype), jnp.zeros((n_chains, n), bool))
+
+
+@jax.jit
+def _near_independent(small: PairwiseParams, graph: np.ndarray, mean: jax.Array, offsets: jax.Array) -> PairwiseParams:
+    """Centred parameters of a machine near independent units with these means."""
+    start = PairwiseParams(jnp.where(graph, small.weights, 0), jax.scipy.special.logit(mean), small.chains)
+    return to_centred(to_natural(start, mean), offsets)
+
+
+@partial(jax.jit, static_argnums=2)
+def _independent_units(key: jax.Array, mean: jax.Array, n: int) -> jax.Array:
+    return jax.random.bernoulli(key, mean[None], (n, len(mean))).astype(mean.dtype)
+
+
+@jax.jit
+def _as_learned(centred: PairwiseParams, chains: jax.Array, offsets: jax.Array) -> PairwiseParams:
+    """The plain parameters of what training found, with its chains."""
+    return eqx.tree_at(lambda p: p.chains, to_natural(centred, offsets), chains.astype(bool))
 
 
 def _means(rows: np.ndarray, n_hidden: int) -> jax.Array:

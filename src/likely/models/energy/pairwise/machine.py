@@ -19,6 +19,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from likely.runtime import on_device
+
 UNITS = ("01", "pm1")
 
 
@@ -167,7 +169,7 @@ def _make_layout(bits: bytes, n_units: int, n_visible: int) -> Layout:
     padded = np.full((len(groups), max(len(group) for group in groups)), len(graph))
     for row, group in zip(padded, groups, strict=True):
         row[: len(group)] = group
-    first, second, third = (jnp.asarray(a, jnp.int32) for a in (summed, kept, padded))
+    first, second, third = (on_device(a, np.int32) for a in (summed, kept, padded))
     return Layout(first, second, third, n_visible, bool(graph[n_visible:, n_visible:].any()))
 
 

@@ -31,7 +31,7 @@ from likely.models.latent.mixture.members import Member, check_same_columns
 from likely.runtime import generator
 from likely.schema import Schema
 from likely.storage import registry
-from likely.storage.modules import describe_estimator, restore_estimator
+from likely.storage.modules import describe_estimator
 
 DEFAULT = ("Independent", "Mixture", "Autoregressive")
 _TOLERANCE = 1e-9  # nats a row, below which a step of EM counts as no progress
@@ -269,16 +269,11 @@ class Stack(Model):
             "members": described,
         }
 
-    @classmethod
-    def _from_file(cls, arrays: Arrays, meta: dict[str, Any]) -> Stack:
-        stack = restore_estimator(cls, meta)
-        stack._restore_columns(arrays, meta)
-        stack._restore(meta)
-        stack.members_ = [
+    def _restored_params(self, arrays: Arrays, meta: dict[str, Any]) -> StackParams:
+        self.members_ = [
             from_file(under(f"members.{number}.", arrays), own) for number, own in enumerate(meta["members"])
         ]
-        stack.params_ = StackParams(jnp.asarray(stack.weights_), tuple(member.params_ for member in stack.members_))
-        return stack
+        return StackParams(jnp.asarray(self.weights_), tuple(member.params_ for member in self.members_))
 
 
 def _is_fitted(model: Any) -> bool:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from likely.columns import Columns
+from likely.columns import Columns, natural_of
 from likely.nets import encoder_features
 from likely.nets.column_interface import spread_locations
 from likely.runtime import float_dtype, on_device, sum_blocks
@@ -35,12 +35,11 @@ def starting_point(rows: np.ndarray, columns: Columns) -> StartingPoint:
     # Half a row of each outcome keeps what was never seen possible.
     mean = on_device((statistics + 0.5) / (np.asarray(columns.spread(seen)) + 1.0), float_dtype())
     is_real = np.isin(columns.column_of, columns.real_places)
-    location = jnp.where(is_real, 0, columns.natural(mean))[
-        ~columns.is_quadratic
-    ]  # In standard units the mean of a real column is 0.
+    # In standard units the mean of a real column is 0.
+    location = np.where(is_real, 0, natural_of(mean, columns, 1e-6))[~columns.is_quadratic]
     offset = features / np.maximum(spread_locations(columns, seen), 1)
     extremes = np.stack([np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)])
-    return StartingPoint(location, on_device(offset, float_dtype()), on_device(extremes, float_dtype()))
+    return StartingPoint(*(on_device(a, float_dtype()) for a in (location, offset, extremes)))
 
 
 @eqx.filter_jit
