@@ -56,10 +56,8 @@ class Model(DensityMixin, Hooks, TableEstimator):
     Fitted attributes
     -----------------
     params_ : the learned parameters, a frozen module of arrays in standard units.
-    schema_ : what the columns are. cells_ : how their values become cells in standard units, and back.
-    columns_ : the exponential family of the cells.
-    history_ : learning curves, a dictionary of lists. seed_ : the seed that `random_state` gave.
-    hole_shares_ : the share of unobserved cells of each column.
+    schema_ : what the columns are. cells_ : their values in standard units, and back. columns_ : the cells' family.
+    history_ : learning curves, lists by name. seed_ : of `random_state`. hole_shares_ : of each column's cells.
     """
 
     _: KW_ONLY
@@ -71,6 +69,10 @@ class Model(DensityMixin, Hooks, TableEstimator):
     _is_composite: ClassVar[bool] = False  # made of other models, so that a line-up of all has it already
 
     # ------------------------------------------------------------------ hooks
+    @abc.abstractmethod
+    def _init(self, key: jax.Array, columns: Columns) -> Any:
+        """Parameters of the right structure from hyper-parameters and columns alone."""
+
     @abc.abstractmethod
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> Any:
         """Learned parameters from rows (n, d)."""
@@ -93,8 +95,7 @@ class Model(DensityMixin, Hooks, TableEstimator):
         Parameters
         ----------
         X : (n_rows, n_columns) array, memory map or data frame; NaN/None cells are unobserved.
-        y : labels, for models that learn from them (`SemiSupervisedVAE`); ignored by all others, which have it so that
-            they fit into scikit-learn's pipelines.
+        y : labels, for models that learn from them (`SemiSupervisedVAE`); else ignored, as in scikit-learn's pipelines.
         sample_weight : (n_rows,) how many such rows each row stands for, 0 and fractions among them, for models that
             can use it. What the columns are is read off the rows that have a weight, each once.
         valid : rows for early stopping, for models that use it.

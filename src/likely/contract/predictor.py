@@ -33,7 +33,7 @@ from likely.training.progress import showing
 
 
 class PredictorHooks:
-    """What a predictor writes besides `_init` and `_fit`, all in standard units.
+    """What a predictor writes besides `_init` (or `_restored_params`) and `_fit`, all in standard units.
 
     One of classes writes `_log_proba`, from which the base makes the rest; others write the other two.
     """

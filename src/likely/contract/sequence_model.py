@@ -58,6 +58,8 @@ class SequenceHooks:
     # (encoded, seed) -> an object with `log_evidence` and `is_exact` of each sentence, `probabilities`, `sample` and
     # `typical` (see `likely.models.language.ngram.gaps`).
     _condition: Callable[..., Any]
+    # (ids of a sentence) -> (n_tokens, n_words) log p of every token at each place, given those before it.
+    _next_log_probs: Callable[[np.ndarray], np.ndarray]
 
 
 class SequenceModel(DensityMixin, SequenceHooks, Estimator):
@@ -179,6 +181,29 @@ class SequenceModel(DensityMixin, SequenceHooks, Estimator):
         self._check_whole(encoded)
         return np.split(self._token_scores(encoded), encoded.offsets[1:-1])
 
+    def expected(self, X: Any, n: int = 5) -> list[list[list[tuple[str, float]]]]:
+        """Of each sentence, what was expected at every token, that of `</s>` last: the n likeliest, with their p.
+
+        Parameters
+        ----------
+        X : text, as `fit` takes it.
+        n : tokens at each place, the likeliest first.
+
+        Examples
+        --------
+        >>> import likely
+        >>> model = likely.NGram(2, random_state=0).fit(["the dog ran", "the dog sleeps", "a cat ran"])
+        >>> [place[0][0] for place in model.expected(["the dog"], n=1)[0]]
+        ['the', 'dog', 'ran']
+        """
+        self._check_likelihood()
+        check_count(n)
+        if not hasattr(self, "_next_log_probs"):
+            raise ValueError(f"{type(self).__name__} does not say what it expects: ask NGram or RecurrentLM.")
+        encoded = self._encoded(X)
+        self._check_whole(encoded)
+        return [self._likeliest(self._next_log_probs(encoded[place]), n) for place in range(len(encoded))]
+
     def perplexity(self, X: Any, *, end: bool = True, unknown: bool = True) -> Perplexity:
         """Perplexity of text, with its convention.
 
@@ -295,6 +320,13 @@ class SequenceModel(DensityMixin, SequenceHooks, Estimator):
             name = type(self).__name__
             raise ValueError(f"the text has gaps, and {name} has no condition to fill them: give whole sentences.")
         return self._condition(encoded, self._stream("condition"))
+
+    def _likeliest(self, log_probs: np.ndarray, n: int) -> list[list[tuple[str, float]]]:
+        """Tokens with their probabilities at each place (n_tokens, n_words), the likeliest first."""
+        best = np.argsort(-log_probs, axis=1, kind="stable")[:, :n]
+        chances = np.exp(np.take_along_axis(log_probs, best, axis=1))
+        words = [self.vocabulary_.words(ids) for ids in best.tolist()]
+        return [list(zip(own, p, strict=True)) for own, p in zip(words, chances.tolist(), strict=True)]
 
     def _check_likelihood(self) -> None:
         check_is_fitted(self)

@@ -5,10 +5,8 @@ Hooks work on one float matrix in standard units, with NaN for unobserved cells.
 
 from __future__ import annotations
 
-import abc
 import copy
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import jax
@@ -25,7 +23,13 @@ from likely.storage.modules import describe_estimator, restore_estimator, restor
 _CELLS_AT_ONCE = 1 << 20  # of encoded rows that are looked at, or made, together
 
 
-class TableEstimator(Estimator):
+class TableHooks:
+    """What an estimator of tables writes unless it writes `_restored_params`; apart from settings, as `Learned` is."""
+
+    _init: Callable[[jax.Array, Columns], Any]  # parameters of the right structure, from settings and columns alone
+
+
+class TableEstimator(TableHooks, Estimator):
     """Base of estimators of tables.
 
     Fitted attributes
@@ -48,10 +52,6 @@ class TableEstimator(Estimator):
         """Number of learned numbers; states that a model keeps, such as chains, are not floating-point and no such."""
         leaves = jax.tree.leaves(self.params_)
         return sum(int(np.size(leaf)) for leaf in leaves if jax.dtypes.issubdtype(leaf.dtype, np.inexact))
-
-    @abc.abstractmethod
-    def _init(self, key: jax.Array, columns: Columns) -> Any:
-        """Parameters of the right structure from hyper-parameters and columns alone."""
 
     # ----------------------------------------------------------------- reading
     def _read_new(self, X: Any, weight: np.ndarray | None = None) -> np.ndarray:
@@ -151,9 +151,13 @@ class TableEstimator(Estimator):
         model = restore_estimator(cls, meta)
         model._restore_columns(arrays, meta)
         model._restore(meta)
-        template = jax.eval_shape(partial(model._init, columns=model.columns_), jax.random.key(0))
-        model.params_ = restore_module(template, under("params", arrays))
+        model.params_ = model._restored_params(arrays, meta)
         return model
+
+    def _restored_params(self, arrays: Arrays, meta: dict[str, Any]) -> Any:
+        """What was learned, from a file: arrays in the structure that `_init` makes."""
+        template = jax.eval_shape(lambda key: self._init(key, self.columns_), jax.random.key(0))
+        return restore_module(template, under("params", arrays))
 
     def _restore_columns(self, arrays: Arrays, meta: dict[str, Any]) -> None:
         """The columns and their cells, from a file."""

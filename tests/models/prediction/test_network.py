@@ -1,5 +1,6 @@
 """Networks as predictors: laws, embeddings and Laplace's approximation against NumPy, autodiff and regressions."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +12,8 @@ from likely.columns import Columns
 from likely.models.prediction.linear.exponential import Problem
 from likely.models.prediction.network import laplace
 from likely.models.prediction.network.inputs import first_inputs
-from likely.models.prediction.network.network import first_network, laws_of, log_density
+from likely.models.prediction.network.network import first_network, laws_of, log_density, loss
+from likely.training import Batch
 from tests.models.prediction import linear_checks as checks
 
 MIXED = Columns(("categorical", "binary", "count", "real"), (3, 1, 1, 1))
@@ -38,6 +40,20 @@ def test_laws_and_loss_say_the_same_of_every_kind(x64):
     by_jax = log_density(MIXED, jnp.asarray(outputs), jnp.asarray(np.nan_to_num(y)), jnp.asarray(seen))
     found = laws_of(MIXED, outputs[None], None, is_exact=True)
     np.testing.assert_allclose(found.log_prob(y), by_jax, rtol=1e-9)
+
+
+def test_a_step_hides_categories_as_a_whole():
+    """Sixty-four rows of one category have two losses, with it and without; hidden bit by bit they would have more."""
+    columns = Columns(("categorical", "real"), (4, 1))
+    inputs = first_inputs(jax.random.key(0), columns, None, kind="none", n_parts=2, size=2, masked=True)
+    net = first_network(jax.random.key(1), inputs, 1, hidden=(), activation="tanh", channels=(), image_shape=None)
+    assert inputs.layout.column_of.tolist() == [0, 0, 0, 0, 1]
+    rows = jnp.tile(jnp.array([[0.0, 1, 0, 0, 0, 1]]), (64, 1))
+    options = {"columns": Columns(("binary",), (1,)), "dropout": 0.0, "hidden_share": 0.5}
+    each = jax.jit(lambda net, weight: loss(net, Batch(rows, None, weight), jax.random.key(2), None, **options)[0])
+    held = eqx.tree_at(lambda own: own.body.layers[0].weight, net, replace_fn=lambda w: w.at[:, -1].set(0))
+    losses = np.array([each(held, weight) for weight in np.eye(64, dtype=np.float32)])
+    assert len(np.unique(losses.round(5))) == 2
 
 
 def test_the_information_is_the_mean_curvature_of_the_loss(x64):

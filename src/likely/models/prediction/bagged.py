@@ -27,7 +27,7 @@ from likely.models.prediction.around_models import with_schema
 from likely.runtime import generator
 from likely.schema import Schema
 from likely.storage import registry
-from likely.storage.modules import describe_estimator, restore_estimator
+from likely.storage.modules import describe_estimator
 
 
 class Bagged(Predictor):
@@ -103,9 +103,6 @@ class Bagged(Predictor):
 
     def _in_units(self, targets: np.ndarray) -> np.ndarray:
         return self.target_.scaling.apply(targets, np.dtype(np.float64))
-
-    def _init(self, key: jax.Array, columns: Columns) -> Any:
-        raise NotImplementedError("its parameters are its members'.")
 
     # ---------------------------------------------------------------- learning
     def _fit(self, rows: np.ndarray, targets: np.ndarray, key: jax.Array, run: FitRun) -> Any:
@@ -244,14 +241,9 @@ class Bagged(Predictor):
         }
         return arrays | self.cells_.to_file()[0], about
 
-    @classmethod
-    def _from_file(cls, arrays: Arrays, meta: dict[str, Any]) -> Any:
-        found = restore_estimator(cls, meta)
-        found._restore_columns(arrays, meta)
-        found._restore(meta)
-        found.members_ = [from_file(under(f"members.{i}.", arrays), own) for i, own in enumerate(meta["members"])]
-        found.params_ = [member.params_ for member in found.members_]
-        return found
+    def _restored_params(self, arrays: Arrays, meta: dict[str, Any]) -> Any:
+        self.members_ = [from_file(under(f"members.{i}.", arrays), own) for i, own in enumerate(meta["members"])]
+        return [member.params_ for member in self.members_]
 
 
 def _sample(rng: np.random.Generator, groups: np.ndarray) -> np.ndarray:

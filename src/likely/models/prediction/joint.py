@@ -24,7 +24,7 @@ from likely.contract.target import TargetKind, split_target
 from likely.schema import Column, Schema, SchemaError, as_frame
 from likely.schema.values import decode_values
 from likely.storage import registry
-from likely.storage.modules import describe_estimator, restore_estimator
+from likely.storage.modules import describe_estimator
 
 
 class JointlyFitted(Predictor):
@@ -59,9 +59,6 @@ class JointlyFitted(Predictor):
 
     def _restored_cells(self, cells: Cells) -> Cells:
         return self._fit_cells(np.empty((0, 0)))
-
-    def _init(self, key: jax.Array, columns: Columns) -> Any:
-        raise NotImplementedError("its parameters are the model's, which is in the file as a whole.")
 
     def _fit(self, rows: np.ndarray, targets: np.ndarray, key: jax.Array, run: FitRun) -> Any:
         target, model, columns = self.target_, self._unfitted(), self._target_columns()
@@ -106,14 +103,9 @@ class JointlyFitted(Predictor):
         }
         return {f"joint.{name}": array for name, array in arrays.items()} | self.cells_.to_file()[0], own
 
-    @classmethod
-    def _from_file(cls, arrays: Arrays, meta: dict[str, Any]) -> Any:
-        predictor = restore_estimator(cls, meta)
-        predictor._restore_columns(arrays, meta)
-        predictor._restore(meta)
-        predictor.joint_ = from_file(under("joint.", arrays), meta["joint"])
-        predictor.params_ = predictor.joint_.params_
-        return predictor
+    def _restored_params(self, arrays: Arrays, meta: dict[str, Any]) -> Any:
+        self.joint_ = from_file(under("joint.", arrays), meta["joint"])
+        return self.joint_.params_
 
 
 class JointPredictor(JointlyFitted):

@@ -28,7 +28,6 @@ from likely.models.prediction.conditional.features import features
 from likely.models.prediction.conditional.laws import Laws, put_together
 from likely.runtime import BLOCK_ROWS, generator
 from likely.schema import Schema
-from likely.storage.modules import restore_estimator
 
 _FIT, _DRAWS = 1, 2  # folds of keys: of the companion's fit, of completions
 
@@ -186,9 +185,6 @@ class FeaturePredictor(Predictor):
         return f"{self._how()}, holes by {self.n_draws} draws of {who}"
 
     # ------------------------------------------------------------------- files
-    def _init(self, key: jax.Array, columns: Columns) -> Any:
-        raise NotImplementedError("its parameters are named arrays, which a file has as they are.")
-
     def _to_file(self) -> tuple[Arrays, dict[str, Any]]:
         arrays, meta = super()._to_file()
         if isinstance(self.inputs_, ModelInputs):
@@ -197,17 +193,12 @@ class FeaturePredictor(Predictor):
         moments = {"inputs.mean": self.inputs_.mean, "inputs.covariance": self.inputs_.covariance}
         return arrays | moments, meta | {"companion": None}
 
-    @classmethod
-    def _from_file(cls, arrays: Arrays, meta: dict[str, Any]) -> Any:
-        found = restore_estimator(cls, meta)
-        found._restore_columns(arrays, meta)
-        found._restore(meta)
-        found.params_ = found._params_from(under("params", arrays))
+    def _restored_params(self, arrays: Arrays, meta: dict[str, Any]) -> Any:
         if meta["companion"] is None:
-            found.inputs_ = GaussianInputs(arrays["inputs.mean"], arrays["inputs.covariance"])
+            self.inputs_ = GaussianInputs(arrays["inputs.mean"], arrays["inputs.covariance"])
         else:
-            found.inputs_ = ModelInputs(from_file(under("companion.", arrays), meta["companion"]), found.cells_)
-        return found
+            self.inputs_ = ModelInputs(from_file(under("companion.", arrays), meta["companion"]), self.cells_)
+        return self._params_from(under("params", arrays))
 
     def _params_from(self, arrays: Arrays) -> Any:
         # Every bit of float64, which JAX would round; a path to a dictionary's array is ['name'].

@@ -30,6 +30,12 @@ class Layout(eqx.Module):
     others: tuple[int, ...] = eqx.field(static=True)  # binary and count ones
     categories: tuple[tuple[int, int], ...] = eqx.field(static=True)  # start and size of each one-hot group
 
+    @property
+    def column_of(self) -> np.ndarray:
+        """(p,) the number of the group that each feature is of: the features of a category are there together."""
+        sizes = [(place, 1) for place in (*self.numbers, *self.others)] + list(self.categories)
+        return np.repeat(np.arange(len(sizes)), [size for _, size in sorted(sizes)])
+
     @classmethod
     def of(cls, columns: Columns) -> Layout:
         """Of the features of these columns."""
@@ -51,7 +57,7 @@ class Inputs(eqx.Module):
     layout: Layout
     centre: Float[Array, " p"]
     scale: Float[Array, " p"]
-    vectors: tuple[Float[Array, "size e"], ...]  # of the categories of each column
+    vectors: tuple[Float[Array, "_size _v"], ...]  # of the categories of each column
     edges: Float[Array, " ends"] | None  # of the bins, column after column: one axis, which weight decay leaves alone
     frequencies: Float[Array, " waves"] | None
     maps: Float[Array, "numbers parts e"] | None

@@ -28,7 +28,6 @@ _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 # In standard units: e^-5 of a deviation is less than any table's noise, and keeps a density from running away.
 _LOG_SCALES = (-5.0, 3.0)
 _MAX_LOG_RATE = 20.0
-_HIDDEN_CELLS = 0.15  # share of features that a step hides where the network reads which are there
 
 
 class Network(eqx.Module):
@@ -157,13 +156,16 @@ def loss(
     *,
     columns: Columns,
     dropout: float,
+    hidden_share: float,
 ) -> tuple[Array, tuple[None, dict[str, Array]]]:
     """The objective: mean of -log p(y | x) over rows with y in their last columns, units left out at random."""
     hide, drop = jax.random.split(key)
     x, y, seen_x, seen_y = _cut(batch, columns)
     if network.inputs.masked:
         # Rows of a table without holes would never show the network what an unobserved cell looks like.
-        kept = jax.random.bernoulli(hide, 1 - _HIDDEN_CELLS, x.shape)
+        # A category is hidden as a whole: of its features, all but one would still tell.
+        column_of = network.inputs.layout.column_of
+        kept = jax.random.bernoulli(hide, 1 - hidden_share, (len(x), int(column_of[-1]) + 1))[:, column_of]
         seen_x = kept if seen_x is None else kept & seen_x
     losses = -log_density(columns, network(x, seen_x, drop, dropout), y, seen_y)
     weight = jnp.asarray(batch.weight)

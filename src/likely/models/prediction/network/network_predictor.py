@@ -68,6 +68,7 @@ class NetworkPredictor(HeldOut, GradientTrained, FeaturePredictor):
     n_samples : draws of units or weights for "dropout" and "laplace".
     curvature : of "laplace", over the weights of the "last" layer, or the "full" set, of small networks.
     missing : "companion", unobserved inputs by draws of a density; "mask", the network itself reads which are there.
+    hidden_share : of "mask", the share of the inputs that each step hides besides, so that it learns to do without.
     batch_size : rows a step; fewer of a small table, so that an epoch still has about twenty steps.
     n_epochs, learning_rate, schedule, warmup_steps, weight_decay, gradient_clip, averaging, memory_budget :
         of the training, see `likely.training.TrainingConfig`; None makes epochs by the number of rows.
@@ -110,6 +111,7 @@ class NetworkPredictor(HeldOut, GradientTrained, FeaturePredictor):
     n_samples: Several = 64
     curvature: Literal["last", "full"] = "last"
     missing: Literal["companion", "mask"] = "companion"
+    hidden_share: Fraction = 0.15
     batch_size: Count = 128
     learning_rate: Positive | None = 2e-3
     schedule: Schedule = "cosine"
@@ -185,7 +187,7 @@ class NetworkPredictor(HeldOut, GradientTrained, FeaturePredictor):
         n_features = data.shape[1] - columns.n_columns
         result = train(
             self._network(start, data[:, :n_features]),
-            partial(loss, columns=columns, dropout=float(self.dropout)),
+            partial(loss, columns=columns, dropout=float(self.dropout), hidden_share=float(self.hidden_share)),
             data,
             config=self._training(batch_size=self._rows_a_step(len(data)), **self._stopping(given, run, len(data))),
             key=steps,
