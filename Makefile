@@ -4,6 +4,7 @@
 # make coverage  the same, with the share of lines and branches that ran; fails under 92% of lines
 # make test-studio  the studio in a real browser; screenshots in build/studio; needs chromium and chromium-driver
 # make audit     every answer against independent oracles, all tests with other seeds; writes docs/honesty.md; hours
+# make campaign  kills, full disks, hostile files, extreme inputs; writes docs/reliability.md; an hour
 # make lint      style, format, types, direction of imports;  make format  mends the first two
 # make bench     every benchmark, or one: make bench BENCH=rbm
 # make gallery   every picture of the documentation
@@ -20,7 +21,7 @@ DOCS := .venv-docs/.installed
 GET_BROWSER := apt-get install -y -qq --no-install-recommends chromium chromium-driver >/dev/null 2>&1
 
 .DELETE_ON_ERROR:
-.PHONY: compare studio test test-studio coverage audit lint format bench gallery docs dist clean
+.PHONY: compare studio test test-studio coverage audit campaign lint format bench gallery docs dist clean
 
 compare: $(INSTALLED)
 	$(BIN)/likely compare digits
@@ -45,6 +46,9 @@ coverage: $(INSTALLED)
 # What the models say, with three seeds; then all tests of the project with SEEDS, of which at most 1 in 1,000 may fail.
 audit: $(INSTALLED)
 	$(BIN)/python -m tests.audit --suite $(SEEDS)
+
+campaign: $(INSTALLED)
+	$(BIN)/python -m tests.campaign
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

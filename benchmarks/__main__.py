@@ -66,6 +66,11 @@ NAMES = (
     "adversarial",
     "linear",
     "uci",
+    "predict_adult",
+    "predict_housing",
+    "predict_holes",
+    "predict_mnist",
+    "cnn_torch",
 )
 
 

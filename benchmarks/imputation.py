@@ -135,7 +135,7 @@ def _adult(small: bool) -> tuple[np.ndarray, np.ndarray]:
     dataset = data.load("adult", small=small, n_small=200)
     rows = dataset.schema.encode(dataset.train)
     rows = rows[~np.isnan(rows).any(axis=1)][:5000]
-    real = np.array([kind == "real" for kind in dataset.schema.kinds])
+    real = np.array([kind not in ("binary", "categorical", "ordinal") for kind in dataset.schema.kinds])
     return _standardised(rows, real), real
 
 

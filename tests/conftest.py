@@ -9,6 +9,8 @@ Shapes in signatures are checked in every call that a test makes: tests/shapes.p
 
 from __future__ import annotations
 
+import functools
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -46,6 +48,10 @@ settings.register_profile(
 )
 settings.load_profile("likely")
 
+# Tracing makes objects by the million and few cycles. Python's usual limits, made for little memory, would walk through
+# all that is alive a hundred times a minute.
+gc.set_threshold(100_000, 50, 100)
+
 shapes.install()
 
 
@@ -81,6 +87,23 @@ def _release_programs() -> Iterator[None]:
         import jax
 
         jax.clear_caches()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_context(_release_programs: None) -> Iterator[None]:
+    """One MLIR context for all programs of a file.
+
+    JAX makes one for each program, loads every dialect into it and keeps it as long as the program: a quarter of the
+    time to compile a small program, and two megabytes. A program does not depend on what else its context holds.
+    """
+    if "jax" not in sys.modules:
+        yield
+        return
+    from jax._src.interpreters import mlir  # no public name leads there; without this patch tests only take longer
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mlir, "make_ir_context", functools.cache(mlir.make_ir_context))
+        yield
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Array
 
+from likely.storage.files import check_writable
 from likely.training.batches import Batch, Span, fingerprint
 from likely.training.checkpoints import Checkpoint
 from likely.training.config import TrainingConfig
@@ -105,6 +106,8 @@ def train(
     hand_over(module, objective, rows, state)
     check_validation(config, validate, valid_rows)
     data: dict[str, str | None] = {}  # by fingerprint; reading all rows for one is only worth it for a checkpoint
+    if checkpoint is not None:
+        check_writable(checkpoint.path if isinstance(checkpoint, Checkpoint) else checkpoint)
     if checkpoint is not None or resume is not None:
         data = {"rows": fingerprint(rows), "valid_rows": None if validate is None else fingerprint(valid_rows)}
     saved = None if resume is None else load_saved(resume, config, data)

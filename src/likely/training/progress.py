@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Protocol, TextIO, runtime_checkable
 
@@ -42,6 +42,13 @@ class Silent:
     def finish(self) -> None: ...
 
 
+@contextmanager
+def unheard() -> Iterator[None]:
+    """A terminal that is closed, or a pipe that nobody reads, ends no work: what cannot be said is not said."""
+    with suppress(OSError, ValueError):  # ValueError: of a stream that was closed in this process
+        yield
+
+
 class Bar:
     """A Rich progress bar on standard error, gone when the work is done."""
 
@@ -62,15 +69,18 @@ class Bar:
             transient=True,
         )
         self._task = self._progress.add_task(label, total=total, metrics="")
-        self._progress.start()
+        with unheard():
+            self._progress.start()
 
     def update(self, done: int, metrics: Mapping[str, float]) -> None:
         text = "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
-        self._progress.update(self._task, completed=done, metrics=text)
+        with unheard():
+            self._progress.update(self._task, completed=done, metrics=text)
 
     def finish(self) -> None:
         if self._progress is not None:
-            self._progress.stop()
+            with unheard():
+                self._progress.stop()
 
 
 class LineReporter:
@@ -102,7 +112,8 @@ class LineReporter:
         text = ", ".join(f"{name} {value:.4g}" for name, value in list(metrics.items())[:3])
         share = f"{done / self.total:.0%} " if self.total else ""
         line = f"{self.label}: {share}after {now - self.began:.0f} s{', ' if text else ''}{text}"
-        print(line, file=self.stream or sys.stderr, flush=True)
+        with unheard():
+            print(line, file=self.stream or sys.stderr, flush=True)
         self.wait *= _LONGER
         self.due = now + self.wait
 

@@ -6,9 +6,10 @@ import pytest
 from scipy import stats
 
 import likely
+from likely.columns import Columns
 from likely.models.graphs.circuit import leaves
 from likely.models.graphs.circuit.answers import draws, expectations
-from likely.models.graphs.circuit.hidden_tree import tree_of
+from likely.models.graphs.circuit.hidden_tree import mixture_plan, tree_blocks, tree_of, trees_of
 from likely.models.graphs.circuit.plan import Plan
 from tests.models.graphs.circuit.circuit_checks import (
     ALL_ROWS,
@@ -172,3 +173,34 @@ def test_a_circuit_by_hand_can_be_kept_in_a_file(tmp_path):
     np.testing.assert_array_equal(
         likely.load(tmp_path / "circuit.likely").score_samples(frame), model.score_samples(frame)
     )
+
+
+def test_the_trees_of_a_plan_are_those_it_was_made_of():
+    trees = [[(0, 1), (1, 2), (1, 3)], [(2, 0), (2, 1), (2, 3)], [(3, 2), (2, 1), (1, 0)]]
+    columns = Columns(("binary",) * 4, (2,) * 4)
+    for some in (trees, trees[:1]):
+        for n_states in (1, 3):
+            plan = mixture_plan([tree_blocks(edges, 4, n_states) for edges in some], columns)
+            found = trees_of(plan)
+            assert [set(edges) for edges in found] == [set(edges) for edges in some]
+            assert [edges[0][0] for edges in found] == [edges[0][0] for edges in some]  # parents first
+
+
+def test_graphs_of_a_fitted_circuit_join_what_depends():
+    rng = np.random.default_rng(0)
+    a, c = rng.random(300) < 0.5, rng.random(300) < 0.5
+    rows = np.stack([a, c, a ^ (rng.random(300) < 0.05), c ^ (rng.random(300) < 0.05)], axis=1).astype(float)
+    graphs = likely.Circuit(2, n_trees=2, n_epochs=1, pseudo_count=0.3, random_state=0).fit(rows).graphs()
+    assert len(graphs) == 2
+    for graph in graphs:
+        joined = {frozenset(edge) for edge in graph.edges}
+        assert {frozenset({"x0", "x2"}), frozenset({"x1", "x3"})} <= joined
+        assert len(joined) == 3
+
+
+def test_a_circuit_by_hand_has_no_tree():
+    a, b, c = ({"column": name, "probabilities": {0: 0.4, 1: 0.6}} for name in "abc")
+    both = {"sum": [(0.5, {"product": [a, b]}), (0.5, {"product": [a, b]})]}
+    model = likely.Circuit.from_circuit({"product": [both, c]})
+    with pytest.raises(ValueError, match="not made of hidden trees"):
+        model.graphs()

@@ -18,9 +18,11 @@ from likely.contract.model import FitRun
 from likely.contract.settings import Count, Fraction, NonNegative, Positive, Whole
 from likely.contract.trained import MIN_HELD_OUT, between, epochs_for
 from likely.models.graphs.circuit.answers import CircuitModel, CircuitParams
-from likely.models.graphs.circuit.hidden_tree import Start, mixture_plan
+from likely.models.graphs.circuit.hidden_tree import Start, mixture_plan, trees_of
 from likely.models.graphs.circuit.learning import Learner, Schedule
+from likely.models.graphs.circuit.plan import Plan
 from likely.models.graphs.circuit.search import FIRST_STATES, MOST_STATES, Growing, Settings, chosen_settings
+from likely.models.graphs.graph.graph import Graph
 from likely.runtime import generator
 from likely.training.progress import current_reporter
 
@@ -164,6 +166,14 @@ class Circuit(CircuitModel):
             return rows, None if run.valid is None else np.asarray(run.valid)
         order = rng.permutation(len(rows))
         return rows[order[n_held:]], rows[order[:n_held]]
+
+    def graphs(self) -> list[Graph]:
+        """The tree along which each hidden tree joins the latents beside the columns, by the names of their cells."""
+        from likely.models.graphs.bayesian_network.table_cells import cell_names
+
+        names = cell_names(self.cells_, self.schema_)
+        trees = trees_of(Plan.read(self.plan_, self.columns_))
+        return [Graph([(names[a], names[b]) for a, b in edges], nodes=names) for edges in trees]
 
     @classmethod
     def from_circuit(cls, circuit: Mapping[str, Any], **settings: Any) -> Circuit:

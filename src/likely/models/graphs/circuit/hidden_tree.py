@@ -74,6 +74,27 @@ def tree_blocks(edges: list[tuple[int, int]], n_cells: int, n_states: int, first
     return blocks
 
 
+def trees_of(plan: Plan) -> list[list[tuple[int, int]]]:
+    """Edges (parent, child) of each hidden tree that a plan is made of, parents first: what `tree_blocks` was given."""
+    last = plan.blocks[-1]
+    joined = plan.blocks[last.parts[0]] if last.parts else last
+    roots = joined.parts if isinstance(joined, Joined) else (len(plan.blocks) - 1,)
+    cell_of: dict[int, int] = {}  # of each block the cell whose latent it is about
+    trees: list[list[tuple[int, int]]] = []
+    edges: list[tuple[int, int]] = []
+    for place, block in enumerate(plan.blocks[: max(roots) + 1]):
+        if isinstance(block, Joined) or (isinstance(block, Product) and block.parts[0] not in cell_of):
+            raise ValueError("this circuit is not made of hidden trees, and has no tree of its columns.")
+        cell_of[place] = block.cell if isinstance(block, Leaf) else cell_of[block.parts[0]]
+        if isinstance(block, Product):
+            # Children were written before their parents, and the last child of a parent first.
+            edges += [(cell_of[place], cell_of[part]) for part in block.parts[:0:-1]]
+        if place in roots:
+            trees.append(edges[::-1])
+            edges = []
+    return trees
+
+
 def mixture_plan(trees: list[list[Block]], columns: Columns) -> Plan:
     """One plan of several, each numbered from 0, as a mixture; that of a single one is its own."""
     if len(trees) == 1:
