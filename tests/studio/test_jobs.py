@@ -7,6 +7,8 @@ import itertools
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -50,6 +52,28 @@ def test_a_job_is_a_call_of_compare(folder, tmp_path):
     seconds = {"fit_seconds", "score_seconds"}
     assert {key: found[key] for key in mine if key not in seconds} == {k: mine[k] for k in mine if k not in seconds}
     assert likely.load(place / found["file"]).schema_.names == data.schema.names
+
+
+@pytest.mark.parametrize("last", ["done", "stopped"])
+def test_a_stop_that_comes_after_the_last_word_of_a_process_does_not_lose_it(folder, tmp_path, last):
+    place = asked(folder, tmp_path)
+    jobs, job = Jobs(Workspace(folder, str(folder / "people.csv"))), Job(place)
+    job.process = subprocess.Popen(
+        [sys.executable, "-c", f"print({json.dumps(json.dumps({'status': last}))})"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    job.set_status("running")
+    hear = job.hear
+
+    def hear_and_be_stopped(line):
+        hear(line)
+        job.set_status("stopping")
+
+    job.hear = hear_and_be_stopped
+    jobs._watch(job, job.process)
+    assert job.state == {"status": last, "reason": ""}
 
 
 def test_learning_curves_are_thinned_evenly(tmp_path):

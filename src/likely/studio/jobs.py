@@ -38,6 +38,7 @@ class Job:
         self.state: dict[str, Any] = read_json(folder / "state.json") or {"status": "stopped"}
         self.now: dict[str, Any] = {}  # the stage that its process is at
         self.curve: list[Any] = []  # of the model that is being fitted
+        self.last_word: dict[str, Any] = {}  # how its process said that it ended; apart from `state`, which a stop sets
         self.process: subprocess.Popen[str] | None = None
         self.version = 0  # counts changes, for those who watch
 
@@ -67,9 +68,7 @@ class Job:
             self.curve = []
         self.curve = (self.curve + about.get("curve", []))[-400:]
         self.now = about if "stage" in about else self.now
-        self.state |= {key: about[key] for key in ("failed",) if key in about}
-        if "status" in about:
-            self.state["ended"] = about["status"]
+        self.last_word |= {key: about[key] for key in ("failed", "status") if key in about}
         self.version += 1
 
 
@@ -160,7 +159,7 @@ class Jobs:
                 running += 1
 
     def _run(self, job: Job) -> None:
-        job.now, job.curve = {}, []
+        job.now, job.curve, job.last_word = {}, [], {}
         with open(job.folder / "log.txt", "ab") as log, _held_interrupts():
             job.process = subprocess.Popen(
                 [sys.executable, "-m", "likely.studio.job", str(job.folder)],
@@ -185,15 +184,17 @@ class Jobs:
         process.stdin.close()
         with self.lock:
             job.process, job.now = None, {}
-            if code == 0 and job.state.get("ended") in ("done", "stopped"):
-                job.set_status(job.state["ended"])
+            if code == 0 and job.last_word.get("status") in ("done", "stopped"):
+                job.set_status(job.last_word["status"])
             elif code < 0 and job.status == "stopping":  # before it had anything to keep, or at last killed
                 job.set_status("stopped")
             elif code < 0:
                 name = signal.Signals(-code).name
                 job.set_status("failed", f"its process was ended from outside ({name}); what it finished is kept.")
             else:
-                reason = job.state.get("failed") or f"its process ended with code {code}; see {job.folder / 'log.txt'}"
+                reason = (
+                    job.last_word.get("failed") or f"its process ended with code {code}; see {job.folder / 'log.txt'}"
+                )
                 job.set_status("failed", str(reason))
             self._advance()
 
