@@ -114,17 +114,18 @@ def sum_blocks(function: Callable[..., Any], rows: np.ndarray, weights: np.ndarr
 
 
 def in_blocks(
-    rows: np.ndarray, size: int, dtype: Any, weights: np.ndarray | None = None
+    rows: np.ndarray, size: int, dtype: Any, weights: np.ndarray | None = None, n_blocks: int | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """All rows at once in blocks of one size, for programs that go over them many times without Python in between.
 
     Returns
     -------
     x (n_blocks, size, d) with zeros where unobserved, which cells are observed (n_blocks, size, d), and weights
-    (n_blocks, size): 1, or as they are given. Rows that fill up the last block have weight 0 and nothing observed.
+    (n_blocks, size): 1, or as they are given. Rows that fill up the last block, or more blocks where their number is
+    given, have weight 0 and nothing observed.
     """
     n, d = rows.shape
-    n_blocks = -(-n // size)
+    n_blocks = -(-n // size) if n_blocks is None else n_blocks
     padded = np.full((n_blocks * size, d), np.nan, dtype)
     padded[:n] = rows
     x = padded.reshape(n_blocks, size, d)

@@ -16,6 +16,7 @@ import jax
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from likely import distributed
 from likely.contract.notebook import show_estimator
 from likely.contract.settings import Declared, RandomState, seed_of
 from likely.runtime import use_compilation_cache
@@ -109,9 +110,13 @@ class Estimator(Declared, Learned, metaclass=abc.ABCMeta):
         return {}
 
     def save(self, path: Any) -> None:
-        """Write what was fitted into one file, arrays and JSON, no code; `likely.load` reads it."""
+        """Write what was fitted into one file, arrays and JSON, no code; `likely.load` reads it.
+
+        Of several processes (`likely.distributed`) the first one writes.
+        """
         check_is_fitted(self)
-        write_arrays(path, *self._to_file())
+        if distributed.is_first():
+            write_arrays(path, *self._to_file())
 
     def _html_repr(self) -> str:  # what scikit-learn shows in notebooks, where its `display` is "diagram"
         return show_estimator(self)

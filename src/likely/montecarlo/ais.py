@@ -21,8 +21,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh
 from jaxtyping import Array, Float, Key, Num
+
+from likely.placement import by_rows, device_mesh, local, place, placed
 
 LogDensities = Callable[[Any], Array]  # chains -> (n_chains,)
 KernelAt = Callable[[Array, Any, Array], Any]  # (key, chains, at) -> chains
@@ -79,10 +81,8 @@ def ais(
     """
     path = _stops(stops)
     begin, move = jax.random.split(key)
-    logs = _run(
-        move, sample_start(begin, n_chains), jax.device_put(path), log_start, log_target, kernel, _mesh(n_chains)
-    )
-    return _annealed(np.asarray(logs, np.float64), path, 1)
+    logs = _shared_run(move, sample_start(begin, n_chains), path, log_start, log_target, kernel)
+    return _annealed(logs, path, 1)
 
 
 def reverse_ais(
@@ -96,9 +96,8 @@ def reverse_ais(
 ) -> Annealed:
     """The same ratio from chains that start as samples of the target and go back; the kernel must be reversible."""
     path = _stops(stops)
-    n_chains = len(jax.tree.leaves(chains)[0])
-    logs = _run(key, chains, jax.device_put(path[::-1].copy()), log_start, log_target, kernel, _mesh(n_chains))
-    return _annealed(np.asarray(logs, np.float64), path, -1)
+    logs = _shared_run(key, chains, path[::-1].copy(), log_start, log_target, kernel)
+    return _annealed(logs, path, -1)
 
 
 def geometric(log_start: LogDensities, log_target: LogDensities) -> Callable[[Any, Array], Array]:
@@ -200,10 +199,21 @@ def replicate_log_mean(log_weights: np.ndarray, n_groups: int) -> np.ndarray:
     return log_mean_weight(log_weights) - (n_groups - 1) * (without - without.mean(axis=0))
 
 
+def _shared_run(
+    key: Array, chains: Any, path: np.ndarray, log_start: LogDensities, log_target: LogDensities, kernel: KernelAt
+) -> np.ndarray:
+    """Log weights of the chains, which are shared out over the devices of all processes where these divide them."""
+    mesh = _mesh(len(jax.tree.leaves(chains)[0]))
+    if mesh is not None:
+        chains = placed(chains, jax.tree.map(lambda _: by_rows(mesh), chains))
+    logs = _run(place(key, mesh), chains, place(path, mesh), log_start, log_target, kernel, mesh)
+    return np.asarray(local(logs), np.float64)
+
+
 @eqx.filter_jit
 def _run(key, chains, stops, log_start, log_target, kernel, mesh) -> Float[Array, " n"]:
     if mesh is not None:
-        chains = lax.with_sharding_constraint(chains, NamedSharding(mesh, PartitionSpec("chains")))
+        chains = lax.with_sharding_constraint(chains, by_rows(mesh))
     return annealed_importance(key, chains, stops, _ratio(log_start, log_target), kernel)
 
 
@@ -246,10 +256,10 @@ def _stops(stops: int | Any) -> np.ndarray:
 
 
 def _mesh(n_chains: int) -> Mesh | None:
-    devices = jax.devices()
     if n_chains < 2:
         raise ValueError(f"`n_chains` must be at least 2, got {n_chains}: an error needs two.")
-    return Mesh(np.array(devices), ("chains",)) if len(devices) > 1 and n_chains % len(devices) == 0 else None
+    mesh = device_mesh()
+    return None if mesh is None or n_chains % mesh.size else mesh
 
 
 def _annealed(logs: np.ndarray, path: np.ndarray, sign: int) -> Annealed:

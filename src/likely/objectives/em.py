@@ -11,7 +11,11 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
+from jax.sharding import Mesh, PartitionSpec
+
+from likely.placement import AXIS, shared_out
 
 
 class EMResult(NamedTuple):
@@ -63,3 +67,50 @@ def run_em(
     arrays, trace, n_iter = lax.while_loop(unfinished, body, start)
     converged = (n_iter >= 2) & (trace[n_iter - 1] - trace[n_iter - 2] < tol)
     return EMResult(eqx.combine(arrays, static), trace, n_iter, converged)
+
+
+def summed(function: Callable[[Any], Any], blocks: Any, zeros: Any, mesh: Mesh | None = None) -> Any:
+    """Sum of a function of each block, inside a compiled program; several devices add up their own blocks' first.
+
+    Parameters
+    ----------
+    blocks : a tree of arrays with the blocks along the first axis.
+    zeros : the sum of none, which spares tracing the function for its shape.
+    """
+
+    def sums(blocks: Any) -> Any:
+        return lax.scan(lambda total, block: (jax.tree.map(jnp.add, total, function(block)), None), zeros, blocks)[0]
+
+    if mesh is None:
+        return sums(blocks)
+    own = jax.shard_map(
+        lambda blocks: lax.psum(sums(blocks), AXIS),
+        mesh=mesh,
+        in_specs=PartitionSpec(AXIS),
+        out_specs=PartitionSpec(),
+        check_vma=False,  # the scan begins with zeros that are the same everywhere, and goes on with sums that are not
+    )
+    return own(blocks)
+
+
+def blocks_shared_out(
+    made: Callable[[np.ndarray, np.ndarray | None, int | None], Any],
+    rows: np.ndarray,
+    weights: np.ndarray | None,
+    size: int,
+    mesh: Mesh,
+) -> Any:
+    """Blocks of rows over several devices, of which a process makes its own.
+
+    Parameters
+    ----------
+    made : (rows, weights, number of blocks) -> a tree of arrays with the blocks along the first axis.
+    size : rows of a block.
+    """
+    n_blocks = -(-len(rows) // (size * mesh.size)) * mesh.size
+
+    def piece(place: tuple[slice, ...]) -> Any:
+        own = slice(size * place[0].start, size * place[0].stop)
+        return made(rows[own], None if weights is None else weights[own], place[0].stop - place[0].start)
+
+    return shared_out(piece, (n_blocks,), mesh)

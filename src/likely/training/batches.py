@@ -3,6 +3,9 @@
 A run is a sequence of *spans*: pieces of work on one array on the device, whose steps run without Python in between. In
 memory, a span is one epoch, or several if they are short; streamed, it is one block of one epoch. All blocks have one
 shape, so that one compiled program serves them. Which row comes when depends on the key and the epoch alone.
+
+One device holds a block and is told the order of its rows. Several devices share every batch out, and each of them
+holds the rows of its own share alone, in the order in which the steps of a span ask for them.
 """
 
 from __future__ import annotations
@@ -14,17 +17,19 @@ from hashlib import blake2b
 from typing import Any
 
 import equinox as eqx
-import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float
 
 from likely.runtime import rounded_up
+from likely.placement import place, shared_out
 
 # Epochs share a span until it has this many steps, as each span costs a call and a copy of its order to the device;
 # but the order of its rows may not take more bytes than the second number.
 SHORT_SPAN = 1024
 _MAX_ORDER_BYTES = 16 << 20
+# The same where there are several devices, which get the rows of a span in their order instead.
+_MAX_ORDERED_BYTES = 64 << 20
 # Of a streamed block there are, at worst, the block as read, the same without its NaN, its mask, and the block before
 # it on the device: the budget is for all of them.
 _BLOCKS_IN_BUDGET = 4
@@ -82,6 +87,15 @@ class Blocks:
         observed = ~np.isnan(x)
         return Batch(np.where(observed, x, x.dtype.type(0)), observed, weight)
 
+    def take(self, block: int, numbers: np.ndarray) -> Batch:
+        """Rows of a block by their numbers in it, in the shape of the numbers; -1 is padding, and weighs 0."""
+        x = self._part(block)[np.maximum(numbers, 0)].astype(self.dtype, copy=False)
+        weight = (numbers >= 0).astype(self.dtype)
+        if self.complete:
+            return Batch(x, None, weight)
+        observed = ~np.isnan(x)
+        return Batch(np.where(observed, x, x.dtype.type(0)), observed, weight)
+
     def _part(self, block: int) -> np.ndarray:
         return self.rows[block * self.block_rows : (block + 1) * self.block_rows]
 
@@ -128,7 +142,10 @@ class Feed:
         if self.blocks.n_blocks > 1:
             return 1
         # An order has four bytes for each row of each step.
-        fitting = max(1, _MAX_ORDER_BYTES // (4 * self.steps_per_epoch * self.batch_size))
+        row_bytes, most_bytes = 4, _MAX_ORDER_BYTES
+        if self.mesh is not None:
+            row_bytes, most_bytes = self.blocks.rows.nbytes // len(self.blocks.rows), _MAX_ORDERED_BYTES
+        fitting = max(1, most_bytes // (row_bytes * self.steps_per_epoch * self.batch_size))
         most = min(self.n_epochs, math.ceil(SHORT_SPAN / self.steps_per_epoch), SHORT_SPAN if self.whole else fitting)
         return most if aligned is None else max(k for k in range(1, min(most, aligned) + 1) if aligned % k == 0)
 
@@ -145,31 +162,42 @@ class Feed:
         return Span(epoch, 1, block, self.steps[block], place == self.blocks.n_blocks - 1)
 
     def data(self, span: Span) -> Batch:
-        """The rows of a span on the device."""
+        """The rows of a span on the device; on several devices in the order of its steps."""
         if self._kept is not None:
             return self._kept
-        # The batch that is all rows is shared out over the devices as it is, so their number must divide it.
-        multiple = 1 if self.mesh is None or not self.whole else self.mesh.size
-        # Filled up with rows that no step asks for, so that tables of about this length share a program.
-        least = 0 if self.blocks.streamed or self.whole else rounded_up(self.blocks.block_rows)
-        data = place(self.blocks.read(span.block, multiple, least), self.mesh)
-        if not self.blocks.streamed:
+        if self.mesh is None:
+            # Filled up with rows that no step asks for, so that tables of about this length share a program.
+            least = 0 if self.blocks.streamed or self.whole else rounded_up(self.blocks.block_rows)
+            data = place(self.blocks.read(span.block, 1, least), None)
+        else:
+            data = self._shared_out(span, self.mesh)
+        if not self.blocks.streamed and (self.mesh is None or self.whole):
             self._kept = data
         return data
 
     def order(self, span: Span) -> Array:
         """(steps, rows a step) int32: row numbers within the block, -1 for padding; one shape for all spans."""
-        if self.whole:
+        if self.whole or self.mesh is not None:
             return place(np.zeros((1, 1), dtype=np.int32), self.mesh)
+        return place(self._numbers(span, rounded_up(self.epochs_per_span * max(self.steps))), None)
+
+    def _numbers(self, span: Span, n_steps: int, multiple: int = 1) -> np.ndarray:
+        """(n_steps, batch size filled up to a multiple) row numbers within the block, -1 for padding."""
         n_rows = self.blocks.n_rows(span.block)
         epochs = range(span.epoch, span.epoch + span.n_epochs)
         randoms = [self._random(epoch, 1 + span.block) if self.shuffle else None for epoch in epochs]
-        parts = [deal(random, n_rows, self.batch_size) for random in randoms]
-        dealt = np.concatenate(parts)
-        width = dealt.shape[1] if self.mesh is None else -(-dealt.shape[1] // self.mesh.size) * self.mesh.size
-        order = np.full((rounded_up(self.epochs_per_span * max(self.steps)), width), -1, dtype=np.int32)
-        order[: len(dealt), : dealt.shape[1]] = dealt
-        return place(order, self.mesh)
+        dealt = np.concatenate([deal(random, n_rows, self.batch_size) for random in randoms])
+        numbers = np.full((n_steps, -(-dealt.shape[1] // multiple) * multiple), -1, dtype=np.int32)
+        numbers[: len(dealt), : dealt.shape[1]] = dealt
+        return numbers
+
+    def _shared_out(self, span: Span, mesh: Mesh) -> Batch:
+        """The rows of a span on several devices, of each batch a share."""
+        if self.whole:
+            numbers, axis = filled_up(self.blocks.n_rows(span.block), mesh.size), 0
+        else:
+            numbers, axis = self._numbers(span, self.epochs_per_span * max(self.steps), mesh.size), 1
+        return shared_out(lambda piece: self.blocks.take(span.block, numbers[piece]), numbers.shape, mesh, axis)
 
     def _random(self, epoch: int, stream: int) -> np.random.Generator:
         """Randomness of an epoch: stream 0 for the order of blocks, 1 + b for the rows of block b.
@@ -202,6 +230,17 @@ def deal(random: np.random.Generator | None, n_rows: int, batch_size: int) -> np
     return order
 
 
+def filled_up(n_rows: int, multiple: int) -> np.ndarray:
+    """Row numbers in their order, with -1 up to a multiple.
+
+    >>> filled_up(3, 4)
+    array([ 0,  1,  2, -1], dtype=int32)
+    """
+    numbers = np.full(-(-n_rows // multiple) * multiple, -1, dtype=np.int32)
+    numbers[:n_rows] = np.arange(n_rows)
+    return numbers
+
+
 def check_rows(rows: Any) -> np.ndarray:
     """Rows as a two-dimensional array of real numbers; memory maps stay on disk."""
     rows = rows if isinstance(rows, np.ndarray) else np.asarray(rows)
@@ -221,17 +260,6 @@ def fingerprint(rows: Any) -> str:
     for start in np.linspace(0, len(rows) - length, pieces).astype(int):
         digest.update(np.ascontiguousarray(rows[start : start + length]).tobytes())
     return digest.hexdigest()
-
-
-def device_mesh() -> Mesh | None:
-    """A mesh of all devices along the axis "batch"; None where there is one device."""
-    devices = jax.devices()
-    return None if len(devices) == 1 else Mesh(np.array(devices), ("batch",))
-
-
-def place(tree: Any, mesh: Mesh | None) -> Any:
-    """Arrays on the device; on each of them if there are several."""
-    return jax.device_put(tree) if mesh is None else jax.device_put(tree, NamedSharding(mesh, PartitionSpec()))
 
 
 def _is_complete(part: np.ndarray) -> bool:

@@ -10,9 +10,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from likely import distributed
 from likely.training import checkpoints
-from likely.training.batches import place
 from likely.training.config import TrainingConfig
+from likely.placement import local, place
 from likely.training.plan import Plan
 from likely.training.program import Carry
 
@@ -72,7 +73,10 @@ def begin(plan: Plan) -> Journal:
 
 
 def save(path: str | os.PathLike, journal: Journal, plan: Plan, data: dict[str, str | None], seconds: float) -> None:
-    """Write a checkpoint."""
+    """Write a checkpoint, of what all processes hold; the first of them does."""
+    tree = local({"carry": journal.carry, "best": journal.best, "key": plan.key})
+    if not distributed.is_first():
+        return
     description = {
         "config": plan.config.to_json(),
         "data": data,
@@ -83,7 +87,7 @@ def save(path: str | os.PathLike, journal: Journal, plan: Plan, data: dict[str, 
         "stopped": journal.stopped,
         "finished": journal.finished,
     }
-    checkpoints.save(path, {"carry": journal.carry, "best": journal.best, "key": plan.key}, description)
+    checkpoints.save(path, tree, description)
 
 
 def restore(plan: Plan, saved: Saved) -> Journal:

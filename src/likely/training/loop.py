@@ -12,9 +12,11 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
+import jax
 import numpy as np
 from jaxtyping import Array
 
+from likely import distributed
 from likely.storage.files import check_writable
 from likely.training.batches import Batch, Span, fingerprint
 from likely.training.checkpoints import Checkpoint
@@ -23,6 +25,7 @@ from likely.training.curvature import hand_over
 from likely.training.failures import TrainingError, diagnose
 from likely.training.interface import check_validation
 from likely.training.journal import History, Journal, begin, load_saved, restore, save
+from likely.placement import local
 from likely.training.plan import Plan, make_plan
 from likely.training.program import Carry, run
 from likely.training.progress import Silent, current_reporter
@@ -108,9 +111,10 @@ def train(
     data: dict[str, str | None] = {}  # by fingerprint; reading all rows for one is only worth it for a checkpoint
     if checkpoint is not None:
         check_writable(checkpoint.path if isinstance(checkpoint, Checkpoint) else checkpoint)
-    if checkpoint is not None or resume is not None:
+    if checkpoint is not None or resume is not None or distributed.n_processes() > 1:
         data = {"rows": fingerprint(rows), "valid_rows": None if validate is None else fingerprint(valid_rows)}
     saved = None if resume is None else load_saved(resume, config, data)
+    distributed.check_agreed(_agreement(config, key, checkpoint, data, saved))
     plan = make_plan(
         module,
         objective,
@@ -124,9 +128,24 @@ def train(
     )
     journal = begin(plan) if saved is None else restore(plan, saved)
     trainer = _Trainer(plan, journal, checkpoint, data, 0.0 if saved is None else saved.seconds)
-    if not journal.finished:
-        trainer.go(label)
-    return trainer.result()
+    with distributed.company():
+        if not journal.finished:
+            trainer.go(label)
+        return trainer.result()
+
+
+def _agreement(
+    config: TrainingConfig, key: Array, checkpoint: Any, data: dict[str, str | None], saved: Any
+) -> dict[str, Any]:
+    """What every process of a run must have alike, by name."""
+    every = checkpoint.every_steps if isinstance(checkpoint, Checkpoint) else None
+    return {
+        "settings": config.to_json(),
+        "data": data,
+        "random_state": np.asarray(jax.random.key_data(key)).tolist(),
+        "checkpoint": [checkpoint is not None, every],
+        "checkpoint to resume from": None if saved is None else saved.description["position"],
+    }
 
 
 class _Trainer:
@@ -165,7 +184,7 @@ class _Trainer:
         """What came of it."""
         journal = self.journal
         module = self.plan.module(journal.carry) if journal.best is None else self.plan.joined(journal.best)
-        return TrainingResult(module, journal.carry.state, journal.history, journal.n_steps, journal.stopped)
+        return TrainingResult(module, local(journal.carry.state), journal.history, journal.n_steps, journal.stopped)
 
     def _take_span(self, span: Span) -> None:
         data, order = self.plan.feed.data(span), self.plan.feed.order(span)
@@ -178,7 +197,8 @@ class _Trainer:
 
     def _take_segment(self, span: Span, data: Batch, order: Array) -> None:
         journal = self.journal
-        n_steps = min(span.n_steps - journal.at, self.pace.steps, self._steps_to_checkpoint())
+        # Every process must take the same steps, and each has a clock of its own.
+        n_steps = distributed.of_first(min(span.n_steps - journal.at, self.pace.steps, self._steps_to_checkpoint()))
         began = time.perf_counter()
         after = self._run(journal.carry, data, order, journal.at, journal.at + n_steps)
         # JAX returns before the work is done. Looking at `ok` waits for it, so that the time is that of the segment.
@@ -260,7 +280,8 @@ class _Trainer:
             return
         steps, seconds = self.checkpoint.every_steps, self.checkpoint.every_seconds
         waited = time.perf_counter() - self.saved_at
-        if (steps and self.journal.n_steps % steps == 0) or (seconds and waited >= seconds):
+        is_late = bool(seconds) and bool(distributed.of_first(waited >= (seconds or 0)))
+        if (steps and self.journal.n_steps % steps == 0) or is_late:
             self._save()
 
     def _save(self) -> None:

@@ -11,9 +11,10 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array
 
-from likely.training.batches import Feed, device_mesh, place
+from likely.training.batches import Feed
 from likely.training.config import TrainingConfig
 from likely.training.interface import outline, prepare
+from likely.placement import device_mesh, local, place, placed
 from likely.training.program import Carry, Inputs, Numbers, Program, comparable, first_state, layout, split
 from likely.training.validation import Validator
 
@@ -44,7 +45,7 @@ class Plan:
 
     def joined(self, params: Any) -> Any:
         """The module with these trainable arrays."""
-        return eqx.combine(params, self.rest)
+        return eqx.combine(local(params), self.rest)
 
     def outcome(self, carry: Carry) -> Any:
         """The trainable arrays that are validated and returned."""
@@ -64,7 +65,7 @@ class Plan:
 
     def laid_out(self, carry: Carry) -> Carry:
         """The carry on the devices."""
-        return jax.device_put(carry) if self.mesh is None else jax.device_put(carry, layout(carry, self.mesh))
+        return jax.device_put(carry) if self.mesh is None else placed(carry, layout(carry, self.mesh))
 
 
 def make_plan(

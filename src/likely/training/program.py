@@ -20,10 +20,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
 from likely.training.batches import Batch
+from likely.placement import by_rows, everywhere
 from likely.training.optimisers import OptimiserSpec, make_optimiser
 
 Numbers = Mapping[str, float | Array]  # They are given as numbers, and are arrays inside a program.
@@ -81,7 +82,6 @@ class ValidationProgram:
     """What `validation` is compiled for."""
 
     static: Static  # of (module without trainable arrays, validate)
-    batch_size: int
     mesh: Mesh | None
 
 
@@ -177,6 +177,8 @@ def select(program: Program, data: Batch, order: Array, number: Array) -> Batch:
     """The rows of a step, shared out over the devices."""
     if program.whole:
         return _shared_out(data, program.mesh)
+    if program.mesh is not None:  # The rows come in the order of the steps.
+        return _shared_out(jax.tree.map(lambda a: a[number], data), program.mesh)
     # Row number -1 is padding, which reads row 0 and weighs nothing.
     rows = order[number]
     weight = (rows >= 0).astype(data.weight.dtype)
@@ -222,14 +224,12 @@ def validation(program: ValidationProgram) -> Callable[[Any, Inputs, Batch, int]
         module = eqx.combine(params, rest)
 
         def one(number: Array) -> Array:
-            start = number * program.batch_size
-            batch = jax.tree.map(lambda a: lax.dynamic_slice_in_dim(a, start, program.batch_size), data)
-            batch = _shared_out(batch, program.mesh)
+            batch = _shared_out(jax.tree.map(lambda a: a[number], data), program.mesh)
             losses = validate(module, batch, jax.random.fold_in(key, number))
             # By `where` and not by a product with the weight: the loss of padding may be anything, and 0 × inf is NaN.
             return jnp.sum(jnp.where(batch.weight > 0, batch.weight * losses, 0.0))
 
-        return lax.map(one, jnp.arange(len(data.weight) // program.batch_size))
+        return lax.map(one, jnp.arange(len(data.weight)))
 
     return jax.jit(sums)
 
@@ -241,12 +241,12 @@ def pinned(carry: Carry, mesh: Mesh | None) -> Carry:
 
 def layout(carry: Carry, mesh: Mesh) -> Carry:
     """Where each array of the carry lives: everything on each device, but tables in the state (chains) by rows."""
-    everywhere, by_rows = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("batch"))
-    state = jax.tree.map(lambda a: by_rows if a.ndim >= 2 and a.shape[0] % mesh.size == 0 else everywhere, carry.state)
-    return replace(jax.tree.map(lambda _: everywhere, carry), state=state)
+    whole, shared = everywhere(mesh), by_rows(mesh)
+    state = jax.tree.map(lambda a: shared if a.ndim >= 2 and a.shape[0] % mesh.size == 0 else whole, carry.state)
+    return replace(jax.tree.map(lambda _: whole, carry), state=state)
 
 
 def _shared_out(batch: Batch, mesh: Mesh | None) -> Batch:
     if mesh is None:
         return batch
-    return lax.with_sharding_constraint(batch, NamedSharding(mesh, PartitionSpec("batch")))
+    return lax.with_sharding_constraint(batch, by_rows(mesh))

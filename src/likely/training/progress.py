@@ -158,7 +158,14 @@ def showing(progress: bool | None) -> Iterator[None]:
 
 
 def current_reporter() -> Progress:
-    """The reporter in use: the one set, else a bar if standard error is a terminal, else silence."""
+    """The reporter in use: the one set, else a bar if standard error is a terminal, else silence.
+
+    Of several processes the first one reports.
+    """
+    from likely import distributed  # loads JAX, which commands that only list things do without
+
+    if not distributed.is_first():
+        return Silent()
     chosen = _reporter.get()
     if chosen is not None:
         return chosen

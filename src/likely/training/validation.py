@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array
 
-from likely.training.batches import Batch, Blocks, place
+from likely.training.batches import Batch, Blocks, filled_up
 from likely.training.config import TrainingConfig
+from likely.placement import place, shared_out
 from likely.training.program import Inputs, ValidationProgram, comparable, split, validation
 
 MIN_BATCH = 256  # Validation needs no gradients, so the small batches of a training would only cost time.
@@ -40,7 +42,7 @@ class Validator:
         self.blocks, self.mesh = Blocks(rows, dtype, config.memory_budget, self.width), mesh
         arrays, static = split((rest, comparable(validate)))
         self.inputs = Inputs(place(arrays, mesh), place(key, mesh), {})
-        self.compiled = validation(ValidationProgram(static, self.width, mesh))
+        self.compiled = validation(ValidationProgram(static, mesh))
         self._kept: Batch | None = None
 
     def mean(self, params: Any) -> float:
@@ -51,7 +53,16 @@ class Validator:
     def _data(self, block: int) -> Batch:
         if self._kept is not None:
             return self._kept
-        data = place(self.blocks.read(block, self.width), self.mesh)
+        data = self._read(block)
         if self.blocks.n_blocks == 1:
             self._kept = data
         return data
+
+    def _read(self, block: int) -> Batch:
+        """A block in batches (n_batches, width, ...), each of them shared out over the devices."""
+        if self.mesh is None:
+            data = self.blocks.read(block, self.width)
+            return place(jax.tree.map(lambda a: a.reshape(-1, self.width, *a.shape[1:]), data), None)
+        numbers = filled_up(self.blocks.n_rows(block), self.width).reshape(-1, self.width)
+        numbers = np.pad(numbers, ((0, -(-self.blocks.block_rows // self.width) - len(numbers)), (0, 0)), constant_values=-1)
+        return shared_out(lambda piece: self.blocks.take(block, numbers[piece]), numbers.shape, self.mesh, axis=1)

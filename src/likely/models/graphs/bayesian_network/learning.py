@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from likely import distributed
 from likely.models.graphs.bayesian_network.continuous import GroupAnswer
 from likely.models.graphs.bayesian_network.nodes import (
     GaussianParams,
@@ -105,7 +106,10 @@ def fit_params(
 def complete_statistics(rows: np.ndarray, layout: Layout, weights: np.ndarray) -> list[np.ndarray]:
     """Of each node: counts (q, K); sums of products of (1, real parents, x) (q, k, k); or rows and sum (q, 2)."""
     answers = NetworkRows(layout, layout.empty())
-    return [_complete(node, rows, answers._row(node, rows), weights) for node in layout.nodes]
+    parts = [(rows[a:b], weights[a:b]) for a, b in distributed.shares(len(rows))]
+    return distributed.summed(
+        [[_complete(node, some, answers._row(node, some), own) for node in layout.nodes] for some, own in parts]
+    )
 
 
 def available_statistics(rows: np.ndarray, layout: Layout, weights: np.ndarray) -> list[np.ndarray]:
@@ -114,8 +118,9 @@ def available_statistics(rows: np.ndarray, layout: Layout, weights: np.ndarray) 
     for node in layout.nodes:
         family = [node.place, *node.discrete, *node.real]
         seen = ~np.isnan(rows[:, family]).any(axis=1)
-        own = rows[seen]
-        out.append(_complete(node, own, answers._row(node, own), weights[seen]))
+        own, own_weights = rows[seen], weights[seen]
+        parts = [(own[a:b], own_weights[a:b]) for a, b in distributed.shares(len(own))]
+        out.append(distributed.summed([_complete(node, some, answers._row(node, some), w) for some, w in parts]))
     return out
 
 
@@ -143,11 +148,15 @@ def expected_statistics(
     layout = answers.layout
     weights = np.ones(len(rows)) if weights is None else weights
     empty = complete_statistics(rows[:0], layout, weights[:0])
-    out, total = [np.zeros_like(one) for one in empty], 0.0
-    for start in range(0, len(rows), _ROWS_TOGETHER):
-        for piece in answers.pieces(rows[start : start + _ROWS_TOGETHER], needed=True):
-            total += _add_piece(piece, answers, out, weights[start:][piece.index])
-    return out, total
+    parts = []
+    for first, end in distributed.shares(len(rows)):
+        out, total = [np.zeros_like(one) for one in empty], 0.0
+        for start in range(first, end, _ROWS_TOGETHER):
+            for piece in answers.pieces(rows[start : min(end, start + _ROWS_TOGETHER)], needed=True):
+                total += _add_piece(piece, answers, out, weights[start:][piece.index])
+        parts.append((out, np.array(total)))
+    found, log_evidence = distributed.summed(parts)
+    return found, float(log_evidence)
 
 
 def _add_piece(piece: Piece, answers: NetworkRows, out: list[np.ndarray], row_weights: np.ndarray) -> float:

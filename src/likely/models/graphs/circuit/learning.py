@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import xlogy
 
+from likely import distributed
 from likely.models.graphs.circuit import leaves
 from likely.models.graphs.circuit.leaves import CellRows
 from likely.models.graphs.circuit.passes import Passes
@@ -95,16 +96,19 @@ class Learner:
 
     def batch(self, rows: CellRows, share: float) -> float:
         """A step by some rows; the mean log p before it."""
-        counts, sums = np.zeros_like(self.counts), np.zeros_like(self.sums)
-        passes, total = self.passes(), 0.0
-        for start in range(0, len(rows), passes.n_rows):
-            up = passes.upward(rows.take(slice(start, start + passes.n_rows)))
-            passes.counts(up, counts, sums)
-            total += float(up.log_prob.sum())
+        passes, parts = self.passes(), []
+        for first, end in distributed.shares(len(rows)):
+            counts, sums, total = np.zeros_like(self.counts), np.zeros_like(self.sums), 0.0
+            for start in range(first, end, passes.n_rows):
+                up = passes.upward(rows.take(slice(start, min(end, start + passes.n_rows))))
+                passes.counts(up, counts, sums)
+                total += float(up.log_prob.sum())
+            parts.append((counts, sums, np.array(total)))
+        counts, sums, total = distributed.summed(parts)
         self.counts += share * (counts / len(rows) - self.counts)
         self.sums += share * (sums / len(rows) - self.sums)
         self.weights, self.statistics = self.prior.parameters(self.n_rows * self.counts, self.n_rows * self.sums)
-        return total / len(rows)
+        return float(total) / len(rows)
 
     def objective(self, rows: CellRows) -> float:
         """Mean log p of the rows with the prior's part: what a step by all rows never lowers."""
@@ -119,11 +123,13 @@ class Learner:
         return copied
 
 
-def log_prob(passes: Passes, rows: CellRows) -> np.ndarray:
-    """(n,) log p of rows by cell."""
-    size = passes.n_rows
-    found = [passes.upward(rows.take(slice(s, s + size))).log_prob for s in range(0, len(rows), size)]
-    return np.concatenate(found) if found else np.zeros(0)
+def log_prob(passes: Passes, rows: CellRows, *, shared: bool = False) -> np.ndarray:
+    """(n,) log p of rows by cell; `shared` out over all processes, each of which must ask for the same rows then."""
+    size, parts = passes.n_rows, []
+    for first, end in distributed.shares(len(rows)) if shared else [(0, len(rows))]:
+        found = [passes.upward(rows.take(slice(s, min(end, s + size)))).log_prob for s in range(first, end, size)]
+        parts.append(np.concatenate(found) if found else np.zeros(0))
+    return distributed.joined(parts) if shared else parts[0]
 
 
 @dataclass(frozen=True)
@@ -165,7 +171,7 @@ def learn(
                 share = max(slowed * share, LAST_SHARE / 2)
                 means.append(learner.batch(rows.take(index), 1.0 if n_batches == 1 else share))
             mean = float(np.mean(means))
-        score = None if valid is None else float(np.mean(log_prob(learner.passes(), valid)))
+        score = None if valid is None else float(np.mean(log_prob(learner.passes(), valid, shared=True)))
         told(epoch, mean, score)
         if score is None or score > best_score:
             best, best_score, waited = learner.frozen(), -np.inf if score is None else score, 0

@@ -16,12 +16,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from likely import distributed
 from likely.models.latent.linear.linear_gaussian import LinearGaussianParams, canonical, log_prob, posterior
-from likely.objectives.em import EMResult, run_em
+from likely.objectives.em import EMResult, blocks_shared_out, run_em, summed
+from likely.placement import device_mesh, local, place
 from likely.runtime import BLOCK_ROWS, float_dtype, in_blocks, on_device
 from likely.schema import blocks
 
@@ -71,8 +73,16 @@ def fit_by_em(
     tol: float,
 ) -> EMResult:
     """Run EM to its end and give the parameters their standing rotation; call inside `careful`."""
-    result = run_em(step, params, data, max_iter=max_iter, tol=tol)
+    mesh = device_mesh()
+    result = local(run_em(step, place(params, mesh), _placed_rows(data, mesh), max_iter=max_iter, tol=tol))
     return result._replace(params=eqx.filter_jit(canonical)(result.params))
+
+
+def _placed_rows(data: Any, mesh: Mesh | None) -> Any:
+    """What EM needs of a table on the devices; rows with holes are there already, shared out."""
+    if mesh is None:
+        return data
+    return jax.tree.map(lambda leaf: leaf if isinstance(leaf, jax.Array) else place(leaf, mesh), data)
 
 
 @contextmanager
@@ -98,8 +108,17 @@ def moments(rows: np.ndarray, weights: np.ndarray | None = None) -> Moments:
     A hole counts as its column's mean: with holes these are not the rows' moments but a place to start from. Each row
     counts once, or as often as its weight says.
     """
-    d = rows.shape[1]
-    total, count, products = np.zeros(d), np.zeros(d), np.zeros((d, d))
+    parts = [(rows[a:b], None if weights is None else weights[a:b]) for a, b in distributed.shares(len(rows))]
+    total, count = distributed.summed([_totals(*part) for part in parts])
+    mean = total / np.maximum(count, 1 if weights is None else np.finfo(float).tiny)
+    products = distributed.summed([_products(*part, mean) for part in parts])
+    n = float(len(rows) if weights is None else weights.sum())
+    return Moments(*_arrays(n, mean, products / n))
+
+
+def _totals(rows: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Sums and numbers of the observed cells of each column."""
+    total, count = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
     for start, block in blocks(rows):
         if weights is None:
             total += np.nansum(block, axis=0, dtype=np.float64)
@@ -108,13 +127,17 @@ def moments(rows: np.ndarray, weights: np.ndarray | None = None) -> Moments:
             own, holes = weights[start : start + len(block)], np.isnan(block)
             total += own @ np.where(holes, 0.0, block)
             count += own @ ~holes
-    mean = total / np.maximum(count, 1 if weights is None else np.finfo(float).tiny)
+    return total, count
+
+
+def _products(rows: np.ndarray, weights: np.ndarray | None, mean: np.ndarray) -> np.ndarray:
+    """(d, d) sums of products about the mean."""
+    products = np.zeros((rows.shape[1], rows.shape[1]))
     for start, block in blocks(rows):
         centred = block - mean
         np.copyto(centred, 0.0, where=np.isnan(centred))
         products += (centred if weights is None else centred * weights[start : start + len(block), None]).T @ centred
-    n = float(len(rows) if weights is None else weights.sum())
-    return Moments(*_arrays(n, mean, products / n))
+    return products
 
 
 def prepare(rows: np.ndarray, min_noise: float, weights: np.ndarray | None = None) -> Rows:
@@ -134,8 +157,15 @@ def _some(rows: np.ndarray, weights: np.ndarray | None, which: np.ndarray) -> tu
 
 
 def incomplete(rows: np.ndarray, weights: np.ndarray | None = None) -> Incomplete:
-    """Rows, with or without holes, in padded blocks."""
-    return Incomplete(*_arrays(*in_blocks(rows, BLOCK_ROWS, np.float64, weights)))
+    """Rows, with or without holes, in padded blocks; several devices get a share of the blocks each."""
+    mesh = device_mesh()
+    made = lambda some, own, n_blocks=None: Incomplete(  # noqa: E731
+        *_arrays(*in_blocks(some, BLOCK_ROWS, np.float64, own, n_blocks))
+    )
+    if mesh is None:
+        return made(rows, weights)
+    with careful():
+        return blocks_shared_out(made, rows, weights, BLOCK_ROWS, mesh)
 
 
 def _arrays(*values: Any) -> tuple[Array, ...]:
@@ -189,14 +219,14 @@ def expect_incomplete(params: LinearGaussianParams, given: Incomplete) -> Totals
     """E-step row by row, a block at a time."""
     d, q = params.loadings.shape[0], params.loadings.shape[1] + 1
 
-    def block(total: Totals, part: tuple[Array, Array, Array]) -> tuple[Totals, None]:
+    def block(part: tuple[Array, Array, Array]) -> Totals:
         x, observed, weight = part
         code = posterior(params, x, observed)
         u = jnp.concatenate([code.mean, jnp.ones_like(code.mean[:, :1])], axis=1)
         second = u[:, :, None] * u[:, None, :]
         second = second.at[:, :-1, :-1].add(code.root @ jnp.swapaxes(code.root, 1, 2))
         seen, weighed = observed.astype(x.dtype) * weight[:, None], x * weight[:, None]
-        own = Totals(
+        return Totals(
             log_likelihood=weight @ log_prob(params, x, observed, code),
             n_rows=weight.sum(),
             codes=jnp.einsum("n,nij->ij", weight, second),
@@ -205,11 +235,10 @@ def expect_incomplete(params: LinearGaussianParams, given: Incomplete) -> Totals
             squares=(weighed * x).sum(axis=0),
             counts=seen.sum(axis=0),
         )
-        return jax.tree.map(jnp.add, total, own), None
 
     shapes: list[tuple[int, ...]] = [(), (), (q, q), (d, q, q), (d, q), (d,), (d,)]
     start = Totals(*(jnp.zeros(shape, given.x.dtype) for shape in shapes))
-    return lax.scan(block, start, (given.x, given.observed, given.weight))[0]
+    return summed(block, (given.x, given.observed, given.weight), start, device_mesh())
 
 
 def maximise(params: LinearGaussianParams, totals: Totals, min_noise: Array) -> LinearGaussianParams:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from likely import distributed
 from likely.columns import Columns
 from likely.models.latent.mixture.components import Layout, MixtureParams
 from likely.models.latent.mixture.em import Prior, Sums, log_prior, maximise
@@ -23,7 +24,7 @@ from likely.runtime import on_device
 
 # Statistics a column from which on looking up is faster: below, products of matrices are.
 _STATISTICS_A_COLUMN = 4
-# Rows are summed in so many parts, whatever the number of cores, so that sums do not depend on it.
+# Rows are summed in so many parts, whatever the number of cores and processes, so that sums do not depend on it.
 _N_PARTS, _LEAST_ROWS = 16, 2048
 
 
@@ -128,7 +129,10 @@ def _summed(data: Coded, table: np.ndarray, partition: np.ndarray, base: np.ndar
                 data.x, data.weight, data.columns, table, partition, base, *own, *rows, least
             )
 
-    share_out(work, n_parts)
+    first, stop = distributed.process_share(n_parts)
+    share_out(lambda start, end: work(first + start, first + end), stop - first)
+    found = [distributed.joined([array[first:stop]]) for array in (counts, statistics, unseen, log_likelihood)]
+    counts, statistics, unseen, log_likelihood = found
     return counts.sum(axis=0), statistics.sum(axis=0), unseen.sum(axis=0), float(log_likelihood.sum())
 
 

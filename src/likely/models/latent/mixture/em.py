@@ -7,7 +7,6 @@ it becomes K-means.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -15,12 +14,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float
 
 from likely.columns import Columns
 from likely.models.latent.mixture import gaussian_block
 from likely.models.latent.mixture.components import Layout, MixtureParams, log_joint, part
 from likely.models.latent.mixture.gaussian_block import GaussianBlock, Moments
+from likely.objectives.em import blocks_shared_out, summed
+from likely.placement import local
 from likely.runtime import in_blocks, on_device, rounded_up
 
 _ROWS_A_SEED = 20  # that k-means++ looks at, since its time is rows × seeds
@@ -59,10 +61,12 @@ class Sums(NamedTuple):
     log_likelihood: Array
 
 
-def em_step(params: MixtureParams, data: tuple[Blocks, Prior], *, layout: Layout) -> tuple[MixtureParams, Array]:
+def em_step(
+    params: MixtureParams, data: tuple[Blocks, Prior], *, layout: Layout, mesh: Mesh | None = None
+) -> tuple[MixtureParams, Array]:
     """One EM iteration over blocks of rows; also the mean penalised log-likelihood of the params given."""
     blocks, prior = data
-    sums = _summed(lambda block: _sums(params, *block, layout), blocks, _no_sums(params, blocks, layout))
+    sums = summed(lambda block: _sums(params, *block, layout), blocks, _no_sums(params, blocks, layout), mesh)
     best = maximise(params, sums, prior, layout)
     # Both the M-step and the prior's value call LAPACK for all components, and neither needs the other: they are put
     # in a row (see `likely.runtime.after`).
@@ -124,11 +128,6 @@ def _no_sums(params: MixtureParams, blocks: Blocks, layout: Layout) -> Sums:
     return Sums(jnp.zeros(k, dtype), statistics, seen, moments, jnp.zeros((), dtype))
 
 
-def _summed(function: Callable[[Blocks], Any], blocks: Blocks, zeros: Any) -> Any:
-    """Sum of a function of each block; `zeros` is that of none, which spares tracing the function for its shape."""
-    return lax.scan(lambda total, block: (jax.tree.map(jnp.add, total, function(block)), None), zeros, blocks)[0]
-
-
 def maximise(params: MixtureParams, sums: Sums, prior: Prior, layout: Layout) -> MixtureParams:
     """The M-step: parameters at the posterior mode, given the sums of the E-step."""
     # A component that no row chose any more keeps a weight above 0, whose logarithm and reciprocal are finite.
@@ -170,25 +169,36 @@ def _pool_variances(mean: Array, seen: Array, columns: Columns) -> Array:
     return mean.at[:, quadratic].set(location**2 + pooled)
 
 
-def blocks_of(rows: np.ndarray, layout: Layout, k: int, weights: np.ndarray | None = None) -> Blocks:
-    """Rows as blocks, small ones where a row costs K r² numbers; each counts once, or as often as its weight says."""
+def blocks_of(
+    rows: np.ndarray, layout: Layout, k: int, weights: np.ndarray | None = None, mesh: Mesh | None = None
+) -> Blocks:
+    """Rows as blocks, small ones where a row costs K r² numbers; each counts once, or as often as its weight says.
+
+    Several devices get a share of the blocks each.
+    """
     missing = np.isnan(rows).any()
     # A row costs its cells; with joint Gaussians a vector for each component, and where it has holes a matrix.
     cost = max(rows.shape[1], k * max(1, len(layout.joint_places)) ** (2 if missing else 1))
     size = min(rounded_up(len(rows)), max(_LEAST_BLOCK_ROWS, min(_MOST_BLOCK_ROWS, _BLOCK_NUMBERS // cost)))
-    x, observed, weight = in_blocks(rows, size, rows.dtype, weights)
-    return Blocks(on_device(x), on_device(observed) if missing else None, on_device(weight))
+
+    def made(some: np.ndarray, own: np.ndarray | None, n_blocks: int | None = None) -> Blocks:
+        x, observed, weight = in_blocks(some, size, rows.dtype, own, n_blocks)
+        return Blocks(x, observed if missing else None, weight)
+
+    if mesh is None:
+        return jax.tree.map(on_device, made(rows, weights))
+    return blocks_shared_out(made, rows, weights, size, mesh)
 
 
-def prior_of(blocks: Blocks, layout: Layout, strength: float, ridge: float) -> Prior:
+def prior_of(blocks: Blocks, layout: Layout, strength: float, ridge: float, mesh: Mesh | None = None) -> Prior:
     """The prior centred on the overall column means."""
     dtype = blocks.x.dtype
-    mean = None if layout.factored is None else _overall_mean(blocks, layout)
+    mean = None if layout.factored is None else local(_overall_mean(blocks, layout, mesh))
     return Prior(mean, on_device(strength, dtype), on_device(ridge, dtype))
 
 
 @eqx.filter_jit
-def _overall_mean(blocks: Blocks, layout: Layout) -> Array:
+def _overall_mean(blocks: Blocks, layout: Layout, mesh: Mesh | None) -> Array:
     """Mean statistics of the factored columns, moved off the edges by a tenth of a row of ignorance."""
     columns = layout.factored
 
@@ -199,7 +209,7 @@ def _overall_mean(blocks: Blocks, layout: Layout) -> Array:
 
     dtype = blocks.x.dtype
     nothing = jnp.zeros(columns.n_statistics, dtype), jnp.zeros(columns.n_columns, dtype)
-    total, seen = _summed(sums, blocks, nothing)
+    total, seen = summed(sums, blocks, nothing, mesh)
     return (total + 0.1 * columns.ignorance.astype(total.dtype)) / (columns.spread(seen) + 0.1)
 
 

@@ -29,6 +29,7 @@ from likely.models.latent.mixture.components import Layout, MixtureParams
 from likely.models.latent.mixture.em import blocks_of, em_step, prior_of, seeded
 from likely.models.latent.mixture.gaussian_block import GaussianBlock
 from likely.objectives.em import EMResult, run_em
+from likely.placement import device_mesh, local, place
 from likely.runtime import by_blocks, float_dtype, on_device
 
 _TRIAL_ITERATIONS = 15  # of each start, by which the best is chosen
@@ -150,10 +151,14 @@ class Mixture(Model):
             prior = coded_prior(cells, layout, *strengths)
             go = lambda start, limit: run_coded(start, cells, prior, layout, **settings | {"max_iter": limit})  # noqa: E731
         else:
-            blocks = blocks_of(rows, layout, k, weight)
-            prior = prior_of(blocks, layout, *strengths)
-            step = partial(em_step, layout=layout)
-            go = lambda start, limit: run_em(step, start, (blocks, prior), limit=on_device(limit), **settings)  # noqa: E731
+            mesh = device_mesh()
+            blocks = blocks_of(rows, layout, k, weight, mesh)
+            prior = prior_of(blocks, layout, *strengths, mesh)
+            step = partial(em_step, layout=layout, mesh=mesh)
+            data = blocks, place(prior, mesh)
+            go = lambda start, limit: local(  # noqa: E731
+                run_em(step, place(start, mesh), data, limit=place(np.asarray(limit), mesh), **settings)
+            )
         trace: list[float] = []
         if params is None:
             starts = [seeded(one, rows, prior, layout, k, weight) for one in jax.random.split(key, self.n_init)]

@@ -1,0 +1,106 @@
+"""Arrays on the devices of a run, which may belong to several processes, and back.
+
+A process makes its own devices' pieces of an array and no others, so that of the rows it reads its share alone.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from likely.runtime import on_device
+
+AXIS = "batch"  # of a mesh: what rows are shared out along
+
+
+def device_mesh() -> Mesh | None:
+    """A mesh of all devices along one axis; None where there is one device."""
+    devices = jax.devices()
+    return None if len(devices) == 1 else Mesh(np.array(devices), (AXIS,))
+
+
+def place(tree: Any, mesh: Mesh | None) -> Any:
+    """Arrays on the device; on each of them if there are several."""
+    return jax.device_put(tree) if mesh is None else placed(tree, jax.tree.map(lambda _: everywhere(mesh), tree))
+
+
+def placed(tree: Any, shardings: Any) -> Any:
+    """Arrays that every process holds whole, laid out as a tree of shardings says."""
+    return jax.tree.map(_placed, tree, shardings)
+
+
+def everywhere(mesh: Mesh) -> NamedSharding:
+    """A copy on each device."""
+    return NamedSharding(mesh, PartitionSpec())
+
+
+def by_rows(mesh: Mesh, axis: int = 0) -> NamedSharding:
+    """An axis shared out over the devices."""
+    return NamedSharding(mesh, PartitionSpec(*[None] * axis, AXIS))
+
+
+def shared_out(make: Callable[[tuple[slice, ...]], Any], shape: tuple[int, ...], mesh: Mesh, axis: int = 0) -> Any:
+    """A tree of arrays whose pieces `make(slices)` makes, for each device of this process.
+
+    Parameters
+    ----------
+    make : the first axes of all arrays, `shape`, are cut by its slices.
+    axis : the one of them that is shared out; the number of devices divides it.
+    """
+    sharding = by_rows(mesh, axis)
+    places = sharding.addressable_devices_indices_map(shape)
+    pieces = [jax.device_put(make(_full(index, shape)), device) for device, index in places.items()]
+
+    def whole(*leaves: jax.Array) -> jax.Array:
+        full = (*shape, *leaves[0].shape[len(shape) :])
+        return jax.make_array_from_single_device_arrays(full, sharding, list(leaves))
+
+    return jax.tree.map(whole, *pieces)
+
+
+def local(tree: Any) -> Any:
+    """Arrays of all processes as arrays of this one; others as they are."""
+    return jax.tree.map(_local, tree)
+
+
+def _full(index: tuple[slice, ...], shape: tuple[int, ...]) -> tuple[slice, ...]:
+    """Slices with both ends."""
+    return tuple(slice(*part.indices(length)[:2]) for part, length in zip(index, shape, strict=True))
+
+
+def _placed(array: Any, sharding: NamedSharding) -> Any:
+    if sharding.is_fully_addressable:
+        return jax.device_put(array, sharding)
+    if isinstance(array, jax.Array) and jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key):
+        data = _placed(jax.random.key_data(array), sharding)
+        return _wrapped(str(jax.random.key_impl(array)), sharding)(data)
+    if isinstance(array, jax.Array) and array.sharding == sharding:
+        return array
+    held = np.asarray(_local(array))
+    return jax.make_array_from_callback(held.shape, sharding, lambda index: held[index])
+
+
+@functools.lru_cache(maxsize=8)
+def _wrapped(impl: str, sharding: NamedSharding) -> Callable[[jax.Array], jax.Array]:
+    return jax.jit(lambda data: jax.random.wrap_key_data(data, impl=impl), out_shardings=sharding)
+
+
+def _local(leaf: Any) -> Any:
+    if not isinstance(leaf, jax.Array) or leaf.is_fully_addressable:
+        return leaf
+    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        impl = str(jax.random.key_impl(leaf))
+        return jax.random.wrap_key_data(_local(jax.random.key_data(leaf)), impl=impl)
+    if not leaf.is_fully_replicated:
+        leaf = _gathering(everywhere(leaf.sharding.mesh))(leaf)
+    return on_device(np.asarray(leaf))
+
+
+@functools.lru_cache(maxsize=8)
+def _gathering(sharding: NamedSharding) -> Callable[[jax.Array], jax.Array]:
+    return jax.jit(lambda array: array, out_shardings=sharding)
