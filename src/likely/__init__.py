@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as real impor
     from likely import calibration as calibration
     from likely import columns as columns
     from likely import datasets as datasets
+    from likely import distributed as distributed
     from likely import gradients as gradients
     from likely import information as information
     from likely import montecarlo as montecarlo

@@ -56,7 +56,11 @@ def start(
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     try:
         jax.distributed.initialize(
-            coordinator_address, num_processes, process_id, heartbeat_timeout_seconds=HEARTBEAT_SECONDS
+            coordinator_address,
+            num_processes,
+            process_id,
+            heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
+            shutdown_timeout_seconds=HEARTBEAT_SECONDS,
         )
     except RuntimeError as error:
         if "before" in str(error) or "once" in str(error):
@@ -190,10 +194,14 @@ def company() -> Iterator[None]:
     except jax.errors.JaxRuntimeError as error:
         if n_processes() == 1 or not _is_lost(str(error)):
             raise
-        raise ProcessLost(
-            f"another process of this run has ended, so process {rank()} of {n_processes()} cannot go on. Start all of "
-            "them again, with resume= and the path of the last checkpoint if there was one."
-        ) from error
+        raise ProcessLost(_loss()) from error
+
+
+def _loss() -> str:
+    return (
+        f"another process of this run has ended, so process {rank()} of {n_processes()} cannot go on. Start all of "
+        "them again, with resume= and the path of the last checkpoint if there was one."
+    )
 
 
 def _is_lost(message: str) -> bool:

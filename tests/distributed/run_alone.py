@@ -1,11 +1,14 @@
 """Fits in a process of their own, which may be one of several: what each gave, as arrays in one file.
 
-python -m tests.distributed.run_alone OUTPUT NAMES [PORT N_PROCESSES RANK]
+python -m tests.distributed.run_alone FOLDER fit|die|resume NAMES [PORT N_PROCESSES RANK]
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -13,6 +16,9 @@ import numpy as np
 
 import likely
 from likely import distributed
+from likely.placement import device_mesh
+from likely.training import loop
+from likely.training.batches import Feed
 
 
 def bits(n: int = 301, d: int = 9, share_of_holes: float = 0.0) -> np.ndarray:
@@ -39,12 +45,11 @@ def codes(n: int = 5001, d: int = 4) -> np.ndarray:
 
 def fits() -> dict[str, Any]:
     """By name: the model, the rows, and rows to validate by."""
-    table = likely.Schema.of_kinds(["categorical"] * 4) if hasattr(likely.Schema, "of_kinds") else None
     return {
         "rbm": (likely.RBM(6, n_epochs=4, batch_size=25, n_temperatures=20, random_state=0), bits(), bits(60)),
         "vae": (likely.VAE(2, n_epochs=3, batch_size=50, random_state=0), reals(share_of_holes=0.1), reals(60)),
         "mixture": (likely.Mixture(3, covariance="full", random_state=0), reals(share_of_holes=0.1), None),
-        "coded": (likely.Mixture(3, random_state=0, schema=table), codes(), None),
+        "coded": (likely.Mixture(3, random_state=0), codes(), None),
         "factors": (likely.FactorAnalysis(2, random_state=0), reals(share_of_holes=0.1), None),
         "circuit": (likely.Circuit(4, n_trees=2, n_epochs=2, random_state=0), bits(share_of_holes=0.1), None),
         "network": (likely.BayesianNetwork(structure="tree", random_state=0), bits(share_of_holes=0.1), None),
@@ -59,16 +64,67 @@ def learned(model: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
     return found | history | {"evidence": model.score_samples(rows[:50])}
 
 
-def main(output: str, names: str, *where: str) -> None:
+def refusals() -> list[str]:
+    """What is said where this process is given something else than the first one."""
+    odd, said = distributed.rank() == 1, []
+    for rows, n_epochs, seed in ((bits(302 if odd else 301), 4, 0), (bits(), 5 if odd else 4, 0), (bits(), 4, int(odd))):
+        try:
+            likely.RBM(6, n_epochs=n_epochs, batch_size=25, random_state=seed).fit(rows)
+        except distributed.Disagreement as error:
+            said.append(str(error))
+    return said
+
+
+def share_of_rows() -> float:
+    """Of the rows of a span, how many this process holds."""
+    rows = bits(400).astype(np.float32)
+    feed = Feed(
+        rows, dtype=np.float32, batch_size=20, n_epochs=1, budget=1 << 30, aligned=None, words=(0,), mesh=device_mesh()
+    )
+    x: Any = feed.data(feed.span(0)).x
+    return sum(shard.data.size for shard in x.addressable_shards) / rows.size
+
+
+def die_after(n_saves: int) -> None:
+    """Let this process be killed after so many checkpoints."""
+    original, done = loop.save, []
+
+    def save(*arguments: Any) -> None:
+        original(*arguments)
+        done.append(None)
+        if len(done) == n_saves:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    loop.save = save  # type: ignore[assignment]
+
+
+def fit(name: str, folder: Path, task: str) -> dict[str, np.ndarray]:
+    """What a fit gave; that of the machine is one with checkpoints, which may be killed, and go on."""
+    model, rows, valid = fits()[name]
+    options: dict[str, Any] = {} if valid is None else {"valid": valid}
+    if task != "fit":
+        options["checkpoint"] = likely.training.Checkpoint(folder / "checkpoint", every_steps=11)
+    if task == "resume":
+        options["resume"] = folder / "checkpoint"
+    if task == "die" and distributed.rank() == 1:
+        die_after(3)
+    return learned(model.fit(rows, **options), rows)
+
+
+def main(folder: str, task: str, names: str, *where: str) -> None:
     if where:
         port, n_processes, rank = (int(value) for value in where)
         distributed.start(f"127.0.0.1:{port}", n_processes, rank)
-    arrays = {"n_devices": np.array(jax.device_count()), "n_processes": np.array(distributed.n_processes())}
+    arrays: dict[str, Any] = {"n_devices": jax.device_count(), "n_processes": distributed.n_processes()}
+    arrays["share"] = share_of_rows()
+    if task == "resume":
+        arrays["refusals"] = np.array(refusals())
     for name in names.split(","):
-        model, rows, valid = fits()[name]
-        model.fit(rows, **({} if valid is None else {"valid": valid}))
-        arrays |= {f"{name}/{key}": value for key, value in learned(model, rows).items()}
-    np.savez(f"{output}.{distributed.rank()}.npz", **arrays)
+        arrays |= {f"{name}/{key}": value for key, value in fit(name, Path(folder), task).items()}
+    if task == "fit":
+        model, rows, _ = fits()["factors"]
+        model.fit(rows).save(Path(folder) / f"model.{task}.{distributed.n_processes()}.likely")
+    np.savez(Path(folder) / f"{task}.{distributed.n_processes()}.{distributed.rank()}.npz", **arrays)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,9 @@ def compare(
     seed: Seed = 0,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start anew, whatever an earlier run finished.")] = False,
     stack: Annotated[bool, typer.Option("--stack", help="Add a mixture of all, weighed by validation rows.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", metavar="N", help="Measure so many models at a time; -1: one a core.")
+    ] = None,
     json: Json = False,
     *,
     reading: Reading,
@@ -45,7 +48,7 @@ def compare(
       likely compare table.csv --kind zip=categorical --seed 1
       likely compare digits --no-report --json
       likely compare table.csv --target income
-      likely compare table.csv --stack
+      likely compare table.csv --stack --jobs 4
       likely compare wikitext2
     """
     names = _names(models)
@@ -66,6 +69,7 @@ def compare(
         "keep_in": kept,
         "fresh": fresh,
         "stack": stack,
+        "n_jobs": jobs,
     }
     try:
         board = run(names or None, dataset, target=target, report=page, progress=True, **options)

@@ -44,6 +44,12 @@ def fit(
     seed: Seed = 0,
     checkpoint: Annotated[Path | None, typer.Option("--checkpoint", help="Save the training's state here.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")] = False,
+    coordinator: Annotated[
+        str | None,
+        typer.Option("--coordinator", metavar="HOST:PORT", help="Of several processes: where the first one is."),
+    ] = None,
+    processes: Annotated[int | None, typer.Option("--processes", metavar="N", help="How many there are.")] = None,
+    process: Annotated[int | None, typer.Option("--process", metavar="I", help="Which one this is, from 0.")] = None,
     force: Force = False,
     json: Json = False,
     *,
@@ -62,6 +68,7 @@ def fit(
       likely fit semisupervisedvae table.csv --target income
       likely fit jointpredictor table.csv --target income
       likely fit mixture table.csv --decimal , --missing refused,-999 --drop id
+      likely fit vae table.csv --coordinator host0:7777 --processes 2 --process 0     (and 1 on another host)
     """
     from likely.storage import registry
 
@@ -75,10 +82,13 @@ def fit(
 
         if kind or reading or checkpoint is not None or resume:
             raise ValueError(f"{entry.name} is a model of text, which has no columns and no checkpoints.")
+        if coordinator is not None:
+            raise ValueError(f"{entry.name} counts its text on one machine: leave out --coordinator.")
         fit_text(_build(entry.class_name, settings, seed), data, out, force, json)
         return
     check_output(out, force)
     _check_checkpoint(checkpoint, resume, force)
+    _join(coordinator, processes, process)
     unfitted = _build(entry.class_name, settings, seed, checkpoint)
     dataset = load_table(data, kind, entry.class_name, reading, schema)
     if entry.learns_from == "labels":
@@ -91,12 +101,16 @@ def fit(
 
 def _fit_rows(model: Any, dataset: Any, out: Path, json: bool, **resumption: Any) -> None:
     """Fit on the training rows, save, and print the evidence of the test rows."""
+    from likely import distributed
+
     model.set_params(schema=dataset.schema)
     start = time.perf_counter()
     fitted = model.fit(dataset.train, valid=dataset.valid, progress=True, **resumption)
     seconds, name = time.perf_counter() - start, type(model).__name__
     fitted.save(out)
     evidence = fitted.evidence(dataset.test)
+    if not distributed.is_first():
+        return
     if json:
         from likely.cli.fitted_models import evidence_summary
 
@@ -107,6 +121,17 @@ def _fit_rows(model: Any, dataset: Any, out: Path, json: bool, **resumption: Any
 
     typer.echo(f"{name}: {fitted.n_parameters_:,} parameters, fitted in {spoken(seconds)}, saved as {out}")
     typer.echo(f"test rows: {evidence}")
+
+
+def _join(coordinator: str | None, processes: int | None, process: int | None) -> None:
+    """Join the other processes of a run, where there are any."""
+    if (coordinator, processes, process) == (None, None, None):
+        return
+    if None in (coordinator, processes, process):
+        raise ValueError("--coordinator, --processes and --process belong together: give all three on every host.")
+    from likely import distributed
+
+    distributed.start(coordinator, processes, process)
 
 
 def _build(class_name: str, settings: list[str], seed: int, checkpoint: Path | None = None) -> Any:

@@ -26,6 +26,7 @@ from likely.cli.output import check_output, table_bytes
 
 def fit_target(model: Any, dataset: Any, target: str | None, out: Path, json: bool, **resumption: Any) -> None:
     """Fit on the training rows and their target, save, and print how well that of the test rows is predicted."""
+    from likely import distributed
     from likely.leaderboard.prediction import known_rows, prediction_evidence, prediction_score, rows_to_learn
 
     name = type(model).__name__
@@ -42,6 +43,8 @@ def fit_target(model: Any, dataset: Any, target: str | None, out: Path, json: bo
     evidence = None if test is None else prediction_evidence(fitted, *test)
     measure, score = ("", None) if test is None else prediction_score(fitted, *test)
     classes = [] if getattr(fitted, "classes_", None) is None else list(fitted.classes_)
+    if not distributed.is_first():
+        return
     if json:
         from likely.cli.fitted_models import evidence_summary
 

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
+import joblib  # type: ignore[import-untyped]
 import numpy as np
 
 from likely.datasets import Dataset, TextDataset, load
@@ -21,6 +22,7 @@ from likely.leaderboard.stacking import NAME as STACK
 from likely.leaderboard.stacking import check_stacked, stacked
 from likely.schema import Schema, as_array, as_frame
 from likely.storage.files import check_writable
+from likely.training.progress import showing
 
 
 class Interrupted(KeyboardInterrupt):
@@ -43,6 +45,7 @@ def compare(
     keep_in: str | os.PathLike[str] | None = None,
     fresh: bool = False,
     stack: bool = False,
+    n_jobs: int | None = None,
 ) -> Leaderboard:
     """Fit models on the training rows and rank them by the evidence of the test rows.
 
@@ -65,6 +68,9 @@ def compare(
     fresh : start anew, whatever was kept.
     stack : also mix all models whose evidence of the table's rows is exact or a lower bound into a `likely.Stack`, with
         weights by the validation rows; it is the last to be measured. Costs the scoring of the validation rows.
+    n_jobs : how many models are measured at a time, in processes of their own, by joblib; -1 for one a core. None is
+        one after the other here, or what a `joblib.parallel_config` around the call says: its backends take the work to
+        other machines. It never changes results; times are those of machines that do several things at once.
 
     Returns
     -------
@@ -86,6 +92,7 @@ def compare(
     (True, 'exact')
     """
     seed = _check_seed(random_state)
+    check_jobs(n_jobs)
     if report is not None:
         check_writable(report)
     data = as_dataset(dataset, seed)
@@ -100,7 +107,7 @@ def compare(
     if fresh:
         kept.forget()
     with open_watch(progress, data, [*models, *[STACK][:stack]]) as watch:
-        entries, unfinished = _measure(models, data, test, watch, how, kept)
+        entries, unfinished = _measure(models, data, test, watch, how, kept, n_jobs)
         if stack and not unfinished:
             watch.stage(STACK, "fit")
             entries.append(stacked(entries, data, seed))
@@ -118,17 +125,31 @@ def compare(
 
 
 def _measure(
-    models: dict[str, Any], data: Any, test: Any, watch: Watch, how: Rows, kept: Kept
+    models: dict[str, Any], data: Any, test: Any, watch: Watch, how: Rows, kept: Kept, n_jobs: int | None
 ) -> tuple[list[Entry], list[str]]:
     """Entries of the models that were finished, and names of those that an interrupt left."""
     entries: list[Entry] = []
+    if joblib.effective_n_jobs(n_jobs) == 1:
+        found = (measured(name, model, data, test, watch, how, kept) for name, model in models.items())
+    else:
+        # Files of what is finished are removed at the end by whoever wrote them, which the workers do not live to see.
+        kept.expect(models)
+        watch.stage(next(iter(models)), "fit")
+        work = [joblib.delayed(_apart)(name, model, data, test, how, kept) for name, model in models.items()]
+        found = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(work)
     try:
-        for name, model in models.items():
-            entries.append(measured(name, model, data, test, watch, how, kept))
-            watch.done(entries[-1])  # after it is on the list: what is said to be done is in the report
+        for entry in found:
+            entries.append(entry)
+            watch.done(entry)  # after it is on the list: what is said to be done is in the report
     except KeyboardInterrupt:
         watch.interrupted()
     return entries, list(models)[len(entries) :]
+
+
+def _apart(name: str, model: Any, data: Any, test: Any, how: Rows, kept: Kept) -> Entry:
+    """A model measured in a process of its own, where there is nobody to tell."""
+    with showing(False):
+        return measured(name, model, data, test, Watch(), how, kept)
 
 
 def _write_report(board: Leaderboard, path: str | os.PathLike[str]) -> None:
@@ -195,6 +216,12 @@ def _numbers_of(data: Any, test: Any, n: int | None, seed: int) -> dict[str, Any
 def _check_rows(n: Any) -> None:
     if n is not None and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1):
         raise ValueError(f"n_score_rows must be a positive integer or None, got {n!r}.")
+
+
+def check_jobs(n_jobs: Any) -> None:
+    """Refuse a number of processes that is none."""
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be a whole number other than 0 (-1 is one a core), or None, got {n_jobs!r}.")
 
 
 def _check_seed(random_state: Any) -> int:

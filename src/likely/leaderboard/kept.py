@@ -96,6 +96,12 @@ class Kept:
         saved = Checkpoint(path, every_seconds=_SECONDS_BETWEEN_CHECKPOINTS)
         return {"checkpoint": saved} | ({"resume": path} if path.is_file() else {})
 
+    def expect(self, models: dict[str, Any]) -> None:
+        """That copies of this in other processes will keep work of these models, which `discard` is to remove."""
+        for name, model in models.items():
+            if self._can_keep(model):
+                self._path(name, model)
+
     def discard(self) -> None:
         """Remove what this comparison kept, and folders that are then empty."""
         for path in self.used:

@@ -10,6 +10,7 @@ from dataclasses import KW_ONLY, replace
 from typing import Any
 
 import jax
+import joblib  # type: ignore[import-untyped]
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import clone
@@ -109,14 +110,18 @@ class Bagged(Predictor):
         rng = generator(key)
         y = self.target_.scaling.invert(targets)
         groups = y[:, 0] if self.target_.classes is not None else np.zeros(len(y))
-        self.members_: list[Any] = []
-        outside = np.ones((self.n_members, len(rows)), dtype=bool)
+        outside, work = np.ones((self.n_members, len(rows)), dtype=bool), []
         for number in range(self.n_members):
             chosen = _sample(rng, groups)
             outside[number, chosen] = False
-            member = self._member(int(rng.integers(2**31 - 1)))
+            work.append((self._member(int(rng.integers(2**31 - 1))), chosen))
+
+        def fitted(member: Any, chosen: np.ndarray) -> Any:
             own = _safe_indexing(run.table, chosen), self._given_y(y[chosen])
-            self.members_.append(member.fit(*own, valid=run.valid_table))
+            return member.fit(*own, valid=run.valid_table)
+
+        # One after the other, unless a `joblib.parallel_config` around the fit says otherwise.
+        self.members_: list[Any] = joblib.Parallel()(joblib.delayed(fitted)(*one) for one in work)
         self.history_ = {}
         params = [member.params_ for member in self.members_]
         self._note_out_of_bag(rows, targets, outside)

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import jax
+import joblib  # type: ignore[import-untyped]
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -324,10 +325,12 @@ class BayesianNetwork(Model):
         rows = np.asarray(InStandardUnits(self).read(X)[1], np.float64)
         rng = generator(self._key("fit", random_state))
         prior, knowledge = self._prior(rows), self._knowledge
-        graphs = []
-        for _ in range(n_resamples):
-            some = rows[rng.integers(0, len(rows), len(rows))]
-            graphs.append(self._learned_graph(some, knowledge, prior, rng))
+
+        def learned(own: np.random.Generator) -> Any:
+            return self._learned_graph(rows[own.integers(0, len(rows), len(rows))], knowledge, prior, own)
+
+        # One after the other, unless a `joblib.parallel_config` around the call says otherwise.
+        graphs = joblib.Parallel()(joblib.delayed(learned)(own) for own in rng.spawn(n_resamples))
         return EdgeConfidence.of(self.graph_, graphs)
 
     # ---------------------------------------------------------------------- plumbing
