@@ -54,7 +54,7 @@ def shared_out(make: Callable[[tuple[slice, ...]], Any], shape: tuple[int, ...],
     """
     sharding = by_rows(mesh, axis)
     places = sharding.addressable_devices_indices_map(shape)
-    pieces = [jax.device_put(make(_full(index, shape)), device) for device, index in places.items()]
+    pieces = [jax.device_put(make(_full(index or (), shape)), device) for device, index in places.items()]
 
     def whole(*leaves: jax.Array) -> jax.Array:
         full = (*shape, *leaves[0].shape[len(shape) :])
@@ -69,7 +69,7 @@ def local(tree: Any) -> Any:
 
 
 def _full(index: tuple[slice, ...], shape: tuple[int, ...]) -> tuple[slice, ...]:
-    """Slices with both ends."""
+    """Slices with both ends, one for each axis."""
     return tuple(slice(*part.indices(length)[:2]) for part, length in zip(index, shape, strict=True))
 
 
@@ -97,7 +97,7 @@ def _local(leaf: Any) -> Any:
         impl = str(jax.random.key_impl(leaf))
         return jax.random.wrap_key_data(_local(jax.random.key_data(leaf)), impl=impl)
     if not leaf.is_fully_replicated:
-        leaf = _gathering(everywhere(leaf.sharding.mesh))(leaf)
+        leaf = _gathering(everywhere(device_mesh()))(leaf)  # type: ignore[arg-type]  # several processes have several devices
     return on_device(np.asarray(leaf))
 
 

@@ -67,7 +67,11 @@ def learned(model: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
 def refusals() -> list[str]:
     """What is said where this process is given something else than the first one."""
     odd, said = distributed.rank() == 1, []
-    for rows, n_epochs, seed in ((bits(302 if odd else 301), 4, 0), (bits(), 5 if odd else 4, 0), (bits(), 4, int(odd))):
+    for rows, n_epochs, seed in (
+        (bits(302 if odd else 301), 4, 0),
+        (bits(), 5 if odd else 4, 0),
+        (bits(), 4, int(odd)),
+    ):
         try:
             likely.RBM(6, n_epochs=n_epochs, batch_size=25, random_state=seed).fit(rows)
         except distributed.Disagreement as error:

@@ -21,8 +21,8 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float
 
-from likely.runtime import rounded_up
 from likely.placement import place, shared_out
+from likely.runtime import rounded_up
 
 # Epochs share a span until it has this many steps, as each span costs a call and a copy of its order to the device;
 # but the order of its rows may not take more bytes than the second number.

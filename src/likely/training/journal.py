@@ -11,9 +11,9 @@ import jax
 import numpy as np
 
 from likely import distributed
+from likely.placement import local, place
 from likely.training import checkpoints
 from likely.training.config import TrainingConfig
-from likely.placement import local, place
 from likely.training.plan import Plan
 from likely.training.program import Carry
 

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array
 
 from likely import distributed
+from likely.placement import local
 from likely.storage.files import check_writable
 from likely.training.batches import Batch, Span, fingerprint
 from likely.training.checkpoints import Checkpoint
@@ -25,7 +26,6 @@ from likely.training.curvature import hand_over
 from likely.training.failures import TrainingError, diagnose
 from likely.training.interface import check_validation
 from likely.training.journal import History, Journal, begin, load_saved, restore, save
-from likely.placement import local
 from likely.training.plan import Plan, make_plan
 from likely.training.program import Carry, run
 from likely.training.progress import Silent, current_reporter

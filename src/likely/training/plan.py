@@ -11,10 +11,10 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array
 
+from likely.placement import device_mesh, local, place, placed
 from likely.training.batches import Feed
 from likely.training.config import TrainingConfig
 from likely.training.interface import outline, prepare
-from likely.placement import device_mesh, local, place, placed
 from likely.training.program import Carry, Inputs, Numbers, Program, comparable, first_state, layout, split
 from likely.training.validation import Validator
 

@@ -23,8 +23,8 @@ from jax import lax
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
-from likely.training.batches import Batch
 from likely.placement import by_rows, everywhere
+from likely.training.batches import Batch
 from likely.training.optimisers import OptimiserSpec, make_optimiser
 
 Numbers = Mapping[str, float | Array]  # They are given as numbers, and are arrays inside a program.

@@ -9,9 +9,9 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array
 
+from likely.placement import place, shared_out
 from likely.training.batches import Batch, Blocks, filled_up
 from likely.training.config import TrainingConfig
-from likely.placement import place, shared_out
 from likely.training.program import Inputs, ValidationProgram, comparable, split, validation
 
 MIN_BATCH = 256  # Validation needs no gradients, so the small batches of a training would only cost time.
@@ -64,5 +64,7 @@ class Validator:
             data = self.blocks.read(block, self.width)
             return place(jax.tree.map(lambda a: a.reshape(-1, self.width, *a.shape[1:]), data), None)
         numbers = filled_up(self.blocks.n_rows(block), self.width).reshape(-1, self.width)
-        numbers = np.pad(numbers, ((0, -(-self.blocks.block_rows // self.width) - len(numbers)), (0, 0)), constant_values=-1)
+        numbers = np.pad(
+            numbers, ((0, -(-self.blocks.block_rows // self.width) - len(numbers)), (0, 0)), constant_values=-1
+        )
         return shared_out(lambda piece: self.blocks.take(block, numbers[piece]), numbers.shape, self.mesh, axis=1)

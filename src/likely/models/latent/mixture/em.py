@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.sharding import Mesh
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from likely.columns import Columns
 from likely.models.latent.mixture import gaussian_block
@@ -46,9 +46,9 @@ class Prior(eqx.Module):
 class Blocks(NamedTuple):
     """Rows in equal blocks, the last one padded with weight 0."""
 
-    x: Float[Array, "b m d"]
-    observed: Bool[Array, "b m d"] | None
-    weight: Float[Array, "b m"]
+    x: Any  # (b, m, d)
+    observed: Any  # (b, m, d), or None where nothing is missing
+    weight: Any  # (b, m)
 
 
 class Sums(NamedTuple):
@@ -66,7 +66,7 @@ def em_step(
 ) -> tuple[MixtureParams, Array]:
     """One EM iteration over blocks of rows; also the mean penalised log-likelihood of the params given."""
     blocks, prior = data
-    sums = summed(lambda block: _sums(params, *block, layout), blocks, _no_sums(params, blocks, layout), mesh)
+    sums = summed(lambda block: _sums(params, block, layout), blocks, _no_sums(params, blocks, layout), mesh)
     best = maximise(params, sums, prior, layout)
     # Both the M-step and the prior's value call LAPACK for all components, and neither needs the other: they are put
     # in a row (see `likely.runtime.after`).
@@ -100,7 +100,8 @@ def _is_real(columns: Columns) -> np.ndarray:
     return np.array([kind == "real" for kind in columns.kinds])
 
 
-def _sums(params: MixtureParams, x: Array, observed: Array | None, weight: Array, layout: Layout) -> Sums:
+def _sums(params: MixtureParams, block: Blocks, layout: Layout) -> Sums:
+    x, observed, weight = block
     # The E-step: responsibilities exp(log w_k p(x | k) - log p(x)), and with them the sums that the M-step needs. They
     # do not outlive the block, so that memory does not grow with rows × components.
     own = present = None
