@@ -168,6 +168,7 @@ _PACKAGES = (
     "calibration",
     "columns",
     "datasets",
+    "distributed",
     "gradients",
     "information",
     "montecarlo",

@@ -16,6 +16,7 @@ HEADINGS = {
     "run time": "## At run time",
     "test": "## For the tests",
     "studio": "## For the studio",
+    "dask": "## For many machines",
     "bench": "## For the benchmarks",
     "docs": "## For the site",
 }

@@ -6,8 +6,8 @@ import os
 from dataclasses import replace
 from typing import Any
 
-import joblib  # type: ignore[import-untyped]
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
 
 from likely.datasets import Dataset, TextDataset, load
 from likely.datasets.dataset import split_rows, with_target
@@ -129,14 +129,14 @@ def _measure(
 ) -> tuple[list[Entry], list[str]]:
     """Entries of the models that were finished, and names of those that an interrupt left."""
     entries: list[Entry] = []
-    if joblib.effective_n_jobs(n_jobs) == 1:
+    if effective_n_jobs(n_jobs) == 1:
         found = (measured(name, model, data, test, watch, how, kept) for name, model in models.items())
     else:
         # Files of what is finished are removed at the end by whoever wrote them, which the workers do not live to see.
         kept.expect(models)
         watch.stage(next(iter(models)), "fit")
-        work = [joblib.delayed(_apart)(name, model, data, test, how, kept) for name, model in models.items()]
-        found = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(work)
+        work = [delayed(_apart)(name, model, data, test, how, kept) for name, model in models.items()]
+        found = Parallel(n_jobs=n_jobs, return_as="generator")(work)
     try:
         for entry in found:
             entries.append(entry)

@@ -10,8 +10,8 @@ from dataclasses import KW_ONLY, replace
 from typing import Any
 
 import jax
-import joblib  # type: ignore[import-untyped]
 import numpy as np
+from joblib import Parallel, delayed  # type: ignore[import-untyped]
 from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
@@ -121,7 +121,7 @@ class Bagged(Predictor):
             return member.fit(*own, valid=run.valid_table)
 
         # One after the other, unless a `joblib.parallel_config` around the fit says otherwise.
-        self.members_: list[Any] = joblib.Parallel()(joblib.delayed(fitted)(*one) for one in work)
+        self.members_: list[Any] = Parallel()(delayed(fitted)(*one) for one in work)
         self.history_ = {}
         params = [member.params_ for member in self.members_]
         self._note_out_of_bag(rows, targets, outside)

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import jax
-import joblib  # type: ignore[import-untyped]
 import numpy as np
+from joblib import Parallel, delayed  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted
 
 from likely.contract.conditional import ConditionalParts
@@ -330,7 +330,7 @@ class BayesianNetwork(Model):
             return self._learned_graph(rows[own.integers(0, len(rows), len(rows))], knowledge, prior, own)
 
         # One after the other, unless a `joblib.parallel_config` around the call says otherwise.
-        graphs = joblib.Parallel()(joblib.delayed(learned)(own) for own in rng.spawn(n_resamples))
+        graphs = Parallel()(delayed(learned)(own) for own in rng.spawn(n_resamples))
         return EdgeConfidence.of(self.graph_, graphs)
 
     # ---------------------------------------------------------------------- plumbing
