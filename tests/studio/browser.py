@@ -360,9 +360,9 @@ def read_text(folder: Path, driver: Any) -> Person:
         person.go("map")
         person.type("text", "the dog sees a horse")
         assert len(person.driver.find_elements(By.CSS_SELECTOR, ".token")) == 6
-        assert person.sees("After the dog sees came 'a'")
+        assert person.sees("After 'the dog sees' came 'a'")
         person.choose(".token", 1)
-        assert person.sees("After the came 'dog'")
+        assert person.sees("After 'the' came 'dog'")
         person.everywhere("sentence")
     return person
 

@@ -10,12 +10,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from likely.studio.app import STATIC, create_app
-from likely.studio.security import MAX_BODY
+from likely.studio.security import MAX_BODY, MAX_MODEL
 from likely.studio.workspace import Workspace
 from tests.studio.conftest import HOST, HOSTILE, TOKEN, client_of
 
 PAGES = ("/table", "/table/rows?order=surprise", "/table/columns", "/compare", "/what-if", "/what-if/answer?a0=40&b2=1")
 FORM = {"content-type": "application/x-www-form-urlencoded"}
+BYTES = {"content-type": "application/octet-stream"}
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ def test_no_served_file_names_another_machine():
 def malformed(rng: np.random.Generator) -> tuple[str, str, dict[str, str], bytes]:
     """A request that no page of the studio sends."""
     good = FORM | {"origin": f"http://{HOST}"}
-    noise = "".join(map(chr, rng.integers(33, 126, 12)))
+    noise = "".join(rng.choice([*"!$()*,-.;@[]^_~xyz"], 12))
     number = str(int(rng.integers(10**6, 10**12)))
     letters = "".join(map(chr, rng.integers(97, 122, 9)))
     kinds = [
@@ -130,11 +131,11 @@ def malformed(rng: np.random.Generator) -> tuple[str, str, dict[str, str], bytes
         lambda: ("GET", f"/what-if/answer?a{rng.integers(3, 999)}=1", {}, b""),
         lambda: ("GET", f"/what-if/answer?{letters}=1", {}, b""),
         lambda: ("GET", f"/map/answer?{rng.choice(['x=0', 'view=a', 'x0=nan', 'colour=99', f'{letters}=1'])}", {}, b""),
-        lambda: ("GET", f"/map/sentence?text={letters}&at={noise[:3]}", {}, b""),
+        lambda: ("GET", f"/map/sentence?text={letters}&at={letters}", {}, b""),
         lambda: ("GET", f"/map/words?word={letters}", {}, b""),
         lambda: ("GET", f"/structure/answer?{rng.choice(['node=99', 'tree=7', 'g0=1', f'{letters}=1'])}", {}, b""),
         lambda: ("GET", f"/what-if/paint?pixels={letters}", {}, b""),
-        lambda: ("GET", f"/what-if?row={noise[:4]}x", {}, b""),
+        lambda: ("GET", f"/what-if?row={letters}", {}, b""),
         lambda: ("GET", f"/samples/pairs?x={rng.choice(['-1', '99', letters])}", {}, b""),
         lambda: ("GET", f"/table/sentences?start={number}", {}, b""),
         lambda: ("GET", f"/samples/rows.csv?n={rng.choice(['0', '-4', number, letters])}", {}, b""),
@@ -157,6 +158,10 @@ def malformed(rng: np.random.Generator) -> tuple[str, str, dict[str, str], bytes
         lambda: ("POST", "/table/column", good, b"a" * (MAX_BODY + int(rng.integers(1, 1000)))),
         lambda: ("POST", "/use", good, f"model=../{letters}".encode()),
         lambda: ("POST", "/use", good, b"model=%00"),
+        lambda: ("POST", f"/models/load?name={letters}", good, b"x"),
+        lambda: ("POST", f"/models/load?name=../{letters}", good | BYTES, rng.bytes(200)),
+        lambda: ("POST", f"/models/load?{letters}=1", good | BYTES, b""),
+        lambda: ("POST", "/models/load", good | BYTES | {"content-length": str(MAX_MODEL + 1)}, b""),
         lambda: ("GET", "/table?" + "a=1&" * 9000, {}, b""),
         lambda: ("GET", f"/{letters}", {}, b""),
         lambda: ("POST", "/compare/start", FORM | {"origin": f"http://{letters}.example"}, b"m-mixture=1"),
@@ -174,6 +179,13 @@ def test_a_thousand_malformed_requests_get_an_error_and_change_nothing(folder, t
         client = stranger if "cookie" in headers else ours
         answer = client.request(method, address, headers=headers, content=body, follow_redirects=False)
         assert 400 <= answer.status_code < 500, (method, address[:200], headers, body[:80], answer.status_code)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_a_stranger_is_not_read(stranger, folder, tmp_path):
+    content = (folder / "model.likely").read_bytes()
+    answer = stranger.post("/models/load", content=content, headers=BYTES | {"origin": f"http://{HOST}"})
+    assert answer.status_code == 401
     assert list(tmp_path.iterdir()) == []
 
 

@@ -176,3 +176,50 @@ def test_shares_of_numbers_add_up(kind):
     column = likely.Column("x", kind, step=1.0 if kind == "grid" else None)
     assert Axis.of(column, cells).shares(cells).sum() == pytest.approx(1)
     assert text_of(column, 9.0) == "9"
+
+
+BYTES = {"content-type": "application/octet-stream"}
+
+
+def test_a_model_that_was_saved_is_loaded_and_used(folder, tmp_path, access):
+    content = (folder / "model.likely").read_bytes()
+    client = client_of(Workspace(tmp_path, str(folder / "people.csv")), access)
+    answer = client.post("/models/load?name=../My+<b>model</b>.likely", content=content, headers=BYTES)
+    assert (answer.status_code, answer.text) == (200, "<p>My-b-model-b.likely is in use.</p>")
+    page = client.get("/compare").text
+    assert "Models from files" in page
+    assert "in use" in page
+    assert client.get("/models/loaded-0001.likely").content == content
+    (kept,) = (tmp_path / ".likely-studio" / "models").iterdir()
+    assert kept.name == "0001-My-b-model-b.likely"
+    assert type(Workspace(tmp_path, str(folder / "people.csv")).model()).__name__ == "Independent"  # the next studio too
+
+
+def test_a_file_that_is_no_model_is_refused(client, folder, tmp_path):
+    content = bytearray((folder / "model.likely").read_bytes())
+    content[-1] ^= 1
+    answer = client.post("/models/load?name=mine.likely", content=bytes(content), headers=BYTES)
+    assert answer.status_code == 400
+    assert "mine.likely" in answer.text
+    assert not (tmp_path / ".likely-studio").exists()
+
+
+def test_models_of_the_command_line_can_be_chosen_between(folder, tmp_path, access):
+    other = tmp_path / "other.likely"
+    other.write_bytes((folder / "model.likely").read_bytes())
+    client = client_of(Workspace(tmp_path, str(folder / "people.csv"), [folder / "model.likely", other]), access)
+    assert client.get("/compare").text.count("given at the start") == 2
+    assert client.post("/use", content="model=file-1", headers=FORM, follow_redirects=False).status_code == 303
+    assert "model: other.likely" in client.get("/table").text
+
+
+def test_draws_of_whole_numbers_have_quantiles_among_them(client):
+    text = html.unescape(client.get("/what-if/answer").text)
+    ends = re.search(r"<span>(\d+) \((\d+) to (\d+)\)</span>", text)
+    assert ends, "the age is shown in whole years"
+
+
+def test_categories_are_named_along_the_axes(client):
+    text = client.get("/samples/pairs?x=0&y=2").text
+    assert re.search(r'<text x="5" [^>]*class="label strong">plain</text>', text)
+    assert "↑ word<" in text  # without ends, which would be those of codes

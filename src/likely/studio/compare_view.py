@@ -20,7 +20,8 @@ from likely.studio.drawing.charts import curve, intervals
 from likely.studio.drawing.markup import Markup, tag
 from likely.studio.jobs import ACTIVE, Job
 from likely.studio.requests import BadRequest, form, query, whole
-from likely.studio.shell import Studio, loading_lines, page, python, state
+from likely.studio.security import LOAD
+from likely.studio.shell import Studio, fragment, loading_lines, page, python, state
 
 _DEFAULT = ("independent", "mixture", "circuit")
 _DEFAULT_OF_TEXT = ("ngram",)
@@ -36,6 +37,7 @@ _WORDS = {
 }
 _STAGES = {"fit": "fitting", "score": "scoring", "start": "reading the data", "report": "drawing"}
 _SIDES = ("number", "", "number", "", "number", "number", "", "")
+_LEGEND = ("= exact", "≥ lower bound", "≈ estimate between limits", "± standard error; bars are two of them")
 _OPEN = "This model may be better than its lower limit says: a bound leaves open which of the two is."
 _TIED = "These rows do not separate it from the best."
 
@@ -72,6 +74,14 @@ def routes(studio: Studio) -> list[Route]:
         await run_in_threadpool(studio.space.use, asked.get("model", ""))
         return RedirectResponse("/table" if studio.space.data is not None else "/", 303)
 
+    async def load(request: Request) -> Response:
+        asked = query(request, ("name",))
+        if request.headers.get("content-type", "").lower() != "application/octet-stream":
+            raise BadRequest("a model is sent as the bytes of its file.", 415)
+        fitted = await run_in_threadpool(studio.space.keep, asked.get("name", ""), await request.body())
+        await run_in_threadpool(studio.space.use, fitted.number)
+        return fragment(tag("p", f"{fitted.name} is in use."))
+
     def download(request: Request) -> Response:
         fitted = studio.space.find(request.path_params["model"])
         name = f'attachment; filename="{re.sub(r"[^A-Za-z0-9]+", "-", fitted.name)}.likely"'
@@ -89,6 +99,7 @@ def routes(studio: Studio) -> list[Route]:
         Route("/compare/{job}/resume", resume, methods=["POST"]),
         Route("/compare/{job}/events", events),
         Route("/use", use, methods=["POST"]),
+        Route(LOAD, load, methods=["POST"]),
         Route("/models/{model}.likely", download),
     ]
 
@@ -131,7 +142,7 @@ def _choices(studio: Studio) -> list[str]:
 
 def _content(studio: Studio) -> list[Any]:
     if studio.space.data is None:
-        return [state("No table", "Models are compared on a table: likely studio table.csv")]
+        return [state("No table", "Models are compared on a table: likely studio table.csv"), _files(studio)]
     jobs = list(reversed(studio.jobs.jobs.values()))
     parts: list[Any] = [
         tag(
@@ -155,6 +166,7 @@ def _content(studio: Studio) -> list[Any]:
     models = json.dumps(
         jobs[0].asked.get("models", []) if jobs else list(_DEFAULT_OF_TEXT if studio.space.text else _DEFAULT)
     )
+    parts.append(_files(studio))
     return [*parts, python([*loading_lines(studio)[:2], f"board = likely.compare({models}, data)", "print(board)"])]
 
 
@@ -175,6 +187,29 @@ def _start_form(studio: Studio, compared: bool) -> Markup:
     button = tag("div", tag("button", "Start", class_="button"), seed, class_="actions")
     inside = tag("form", tag("div", *boxes, class_="choices"), button, method="post", action="/compare/start")
     return tag("details", tag("summary", "New comparison"), inside, open=not compared, class_="new")
+
+
+def _files(studio: Studio) -> Markup:
+    """Models from files, to be looked through like those of a comparison; and a way to load another."""
+    lines = [
+        tag("tr", tag("td", tag("b", own.name)), tag("td", own.about), tag("td", _actions(studio, own.number)))
+        for own in studio.space.files()
+    ]
+    table = tag("div", tag("table", tag("tbody", *lines)), class_="scroll") if lines else None
+    words = "A file that `save` wrote, here or in Python; it is copied into the studio's folder, and used."
+    chosen = tag("input", type="file", name="file", accept=".likely", required=True, aria_label="a model's file")
+    fields = tag("div", chosen, tag("button", "Load", class_="button plain"), class_="controls")
+    form_ = tag("form", tag("p", words, class_="note"), fields, data_upload=LOAD, data_into="loaded")
+    opened = tag("details", tag("summary", "Load a model"), form_, tag("div", id="loaded", aria_live="polite"))
+    return tag("section", tag("h2", "Models from files") if lines else None, table, opened)
+
+
+def _actions(studio: Studio, number: str) -> Markup:
+    """Use a model, or the word that it is in use; and its file."""
+    current = studio.space.current()
+    is_used = current is not None and current.number == number
+    chosen = tag("span", "in use", class_="chip") if is_used else _button("Use", "/use", model=number)
+    return tag("div", chosen, tag("a", "save", href=f"/models/{number}.likely"), class_="actions")
 
 
 def job_part(studio: Studio, job: Job) -> Markup:
@@ -222,7 +257,6 @@ def _board(studio: Studio, job: Job) -> Markup | None:
     entries = job.board.get("entries", [])
     if not entries:
         return None
-    current = studio.space.current()
     of_text = any("perplexity" in entry for entry in entries)
     head = (
         "",
@@ -245,11 +279,7 @@ def _board(studio: Studio, job: Job) -> Markup | None:
         why = {"open": _OPEN, "tied": _TIED}.get(entry["standing"], "") or entry.get("apart") or ""
         about = tag("small", why) if why else None
         fitted = f"{job.number}-{str(entry.get('file')).removesuffix('.likely')}" if entry.get("file") else ""
-        action: Any = None
-        if fitted:
-            is_used = current is not None and current.number == fitted
-            chosen = tag("span", "in use", class_="chip") if is_used else _button("Use", "/use", model=fitted)
-            action = tag("div", chosen, tag("a", "save", href=f"/models/{fitted}.likely"), class_="actions")
+        action = _actions(studio, fitted) if fitted else None
         cells = (entry.get("rank") or "–", [tag("b", entry["name"]), about], figure, bar, _gap(entry))
         rest = (seconds(_or_nan(entry.get("fit_seconds"))), curve(entry.get("curve", []), "learning curve"), action)
         lines.append(tag("tr", *[tag("td", c, class_=n or None) for c, n in zip((*cells, *rest), _SIDES, strict=True)]))
@@ -261,8 +291,8 @@ def _board(studio: Studio, job: Job) -> Markup | None:
         tag("tbody", *lines),
         class_="board",
     )
-    legend = "= exact   ≥ lower bound   ≈ estimate between limits   ± standard error; bars are two of them."
-    return tag("div", tag("div", table, class_="scroll"), tag("p", legend, class_="note"))
+    legend = [tag("span", words) for words in _LEGEND]
+    return tag("div", tag("div", table, class_="scroll"), tag("p", *legend, class_="legend"))
 
 
 def _gap(entry: dict[str, Any]) -> str:

@@ -217,7 +217,8 @@ def _sentence_parts(studio: Studio, asked: dict[str, str]) -> list[Markup]:
         about = f"surprise {-score:.2f} nats, p = {np.exp(score):.2g}"
         look = f"token{shade(-score)}{' chosen' if place == at else ''}"
         own = {"data_pick": "at", "data_value": place, "title": about, "aria_pressed": str(place == at).lower()}
-        chips.append(tag("button", token, tag("small", f"{-score:.1f}"), type="button", class_=look, **own))
+        shown = "the end" if place == len(tokens) - 1 else token
+        chips.append(tag("button", shown, tag("small", f"{-score:.1f}"), type="button", class_=look, **own))
     sign = SIGNS[evidence.kind]
     about = f"log p {sign} {number(evidence.mean)} nats, perplexity {evidence.perplexity:,.1f}"
     lines = [
@@ -251,8 +252,8 @@ def _read(model: Any, text: str) -> tuple[np.ndarray, Any, Any, list[str]]:
 
 def _expectation(tokens: list[str], scores: np.ndarray, expected: Any, at: int) -> Markup:
     """What the model expected at a token, the likeliest first."""
-    before = " ".join(tokens[max(0, at - 6) : at]) or "the beginning"
-    came = "the end" if tokens[at] == "</s>" else repr(tokens[at])
+    before = repr(" ".join(tokens[max(0, at - 6) : at])) if at else "the beginning"
+    came = "the end" if at == len(tokens) - 1 else repr(tokens[at])
     words = f"After {before} came {came}, with p = {np.exp(scores[at]):.2g}. Expected were"
     entries = [("the end" if word == "</s>" else word, p, f"{p:.1%}") for word, p in expected[at]]
     return tag("section", tag("h2", words), _bars(entries))

@@ -333,7 +333,7 @@ def _result(studio: Studio, asked: dict[str, str], places: np.ndarray | None) ->
         words = [figure(cell) if isinstance(cell, float) else str(cell) for cell in cells]
         side = None if isinstance(cells[0], str) else "number"
         lines.append(tag("tr", tag("th", column.name), *[tag("td", word, class_=side) for word in words]))
-    return tag("div", title, tag("div", tag("table", tag("tbody", *lines)), class_="scroll"))
+    return tag("div", title, tag("div", tag("table", tag("tbody", *lines), class_="steps"), class_="scroll"))
 
 
 def _lines(studio: Studio, codes: Codes, plane: Plane, places: np.ndarray | None) -> list[str]:

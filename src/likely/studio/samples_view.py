@@ -299,7 +299,7 @@ def _pairs(studio: Studio, asked: dict[str, str]) -> Markup:
     frame = Frame.around(np.concatenate(planes))
     parts = []
     for title, points in zip(("real", "drawn"), planes, strict=True):
-        drawing = scatter(frame, points, Colouring.none(len(points)), f"{title} rows")
+        drawing = scatter(frame, points, Colouring.none(len(points)), f"{title} rows", frame.states(*columns))
         parts.append(tag("figure", tag("figcaption", f"{title}, {len(points):,} rows"), drawing))
     alone = []
     for place, column in zip(chosen, columns, strict=True):
@@ -307,7 +307,6 @@ def _pairs(studio: Studio, asked: dict[str, str]) -> Markup:
         shares = (axis.shares(real[:, place]), axis.shares(drawn[:, place]))
         chart = distribution(axis, *shares, f"{column.name}, real and drawn")
         alone.append(tag("article", tag("h3", column.name), chart, class_="card"))
-    names = [_axis_words(column) for column in columns]
     legend = tag(
         "p",
         tag("span", tag("span", class_="key bar"), "real"),
@@ -317,16 +316,7 @@ def _pairs(studio: Studio, asked: dict[str, str]) -> Markup:
     return tag(
         "div",
         tag("div", *parts, class_="beside even"),
-        frame.words(*names),
+        frame.words(*columns),
         tag("div", *alone, class_="cards"),
         legend,
     )
-
-
-def _axis_words(column: Any) -> str:
-    """A column's name, and what its codes mean where they are categories."""
-    if column.kind not in CODED:
-        return str(column.name)
-    n = len(column.categories) if column.categories else 2
-    states = ", ".join(f"{code} {text_of(column, float(code))}" for code in range(min(n, 6)))
-    return f"{column.name} ({states}{', …' if n > 6 else ''})"

@@ -23,6 +23,8 @@ from likely.studio.drawing.markup import document, tag
 from likely.studio.requests import BadRequest
 
 MAX_BODY = 64 << 10  # bytes: the largest form, two scenarios of a thousand columns, is below it
+MAX_MODEL = 256 << 20  # bytes: of a model's file that is loaded, the one request that is no form
+LOAD = "/models/load"
 MAX_ADDRESS = 32 << 10
 _METHODS = ("GET", "HEAD", "POST")
 HEADERS = {
@@ -81,7 +83,7 @@ class Guard:
         if answer is not None:
             await answer(scope, receive, guarded)
             return
-        await self.app(scope, _counted(receive), guarded)
+        await self.app(scope, _counted(receive, _most(scope)), guarded)
 
     def _refusal(self, scope: Any) -> Response | None:
         """Why a request is refused, whoever sends it."""
@@ -95,7 +97,7 @@ class Guard:
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit():
             return _page(400, "The length of the request is no number.")
-        if int(length) > MAX_BODY:
+        if int(length) > _most(scope):
             return _page(413, "This is more than the studio takes.")
         # A browser says where a form was sent from; one that says nothing is no browser.
         if scope["method"] == "POST" and headers.getlist("origin") != [f"http://{headers['host'].lower()}"]:
@@ -116,7 +118,12 @@ class Guard:
         return _page(401, "Open the address that the terminal shows: it ends in the token that lets you in.")
 
 
-def _counted(receive: Any) -> Any:
+def _most(scope: Any) -> int:
+    """How many bytes a request may bring."""
+    return MAX_MODEL if scope["method"] == "POST" and scope["path"] == LOAD else MAX_BODY
+
+
+def _counted(receive: Any, most: int) -> Any:
     """The same, but a body that goes on beyond the limit, whatever its head said, is refused."""
     seen = 0
 
@@ -124,7 +131,7 @@ def _counted(receive: Any) -> Any:
         nonlocal seen
         message = await receive()
         seen += len(message.get("body", b""))
-        if seen > MAX_BODY:
+        if seen > most:
             raise BadRequest("this is more than the studio takes.", 413)
         return message
 

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -64,7 +65,8 @@ def routes(studio: Studio) -> list[Route]:
         place = whole(asked, "column", len(names), 0, len(names) - 1)
         if place == len(names):
             raise BadRequest("say which column.")
-        studio.space.read_column_as(names[place], one_of(asked, "kind", "", ("as found", "identifier", *CHANGEABLE)))
+        kind = one_of(asked, "kind", "", ("as found", "identifier", *CHANGEABLE))
+        await run_in_threadpool(studio.space.read_column_as, names[place], kind)  # A large table is read for seconds.
         return RedirectResponse("/table", 303)
 
     def filled(request: Request) -> Response:

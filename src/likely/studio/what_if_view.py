@@ -168,7 +168,8 @@ def answer_of(model: Any, axes: list[Axis], pins: np.ndarray, how: str = "see") 
             best = int(np.argmax(chances))
             words.append(f"{text_of(column, float(best))} {chances[best]:.0%}")
         else:
-            low, middle, high = np.quantile(draws[:, place], [0.05, 0.5, 0.95])
+            # Of the draws themselves, so that counts and grids stay on their steps.
+            low, middle, high = np.quantile(draws[:, place], [0.05, 0.5, 0.95], method="nearest")
             shares.append(axis.shares(draws[:, place]))
             middles.append(float(middle))
             words.append(f"{text_of(column, middle)} ({text_of(column, low)} to {text_of(column, high)})")

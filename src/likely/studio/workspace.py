@@ -7,6 +7,8 @@ whatever happens to a process, the next one finds its jobs and models.
 from __future__ import annotations
 
 import json
+import re
+import tempfile
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -18,12 +20,14 @@ import numpy as np
 from likely.cli.text import is_text_model
 from likely.datasets import TextDataset
 from likely.schema import KINDS
-from likely.storage.files import write_text
+from likely.storage.files import write_atomically, write_text
 from likely.studio.requests import BadRequest
 from likely.studio.source import Source, TextSource, open_data
 
 FOLDER = ".likely-studio"
+MOST_KEPT = 100  # files of models that were loaded from the page
 _LOADED_MODELS = 3  # held in memory at a time
+_KEPT = re.compile(r"\d{4}-[A-Za-z0-9-]+")
 CHANGEABLE = tuple(kind for kind in KINDS if kind != "datetime")
 
 
@@ -111,8 +115,8 @@ class Workspace:
 
     # ----------------------------------------------------------------- models
     def models(self) -> list[Fitted]:
-        """Models that can be used: those of the command line, then those of jobs, the newest job first."""
-        found = [Fitted(f"file-{i}", path.name, path, "a file") for i, path in enumerate(self.given)]
+        """Models that can be used: of the command line, loaded from the page, and of jobs, the newest job first."""
+        found = self.files()
         for job in sorted(self.jobs_folder.glob("*/board.json"), reverse=True):
             for entry in read_json(job).get("entries", []):
                 path = job.parent / str(entry.get("file") or "")
@@ -120,6 +124,33 @@ class Workspace:
                     number = f"{job.parent.name}-{path.stem}"
                     found.append(Fitted(number, str(entry["name"]), path, f"comparison {job.parent.name}"))
         return found
+
+    def files(self) -> list[Fitted]:
+        """Models that no comparison made: those of the command line, then those loaded from the page."""
+        given = [Fitted(f"file-{i}", path.name, path, "given at the start") for i, path in enumerate(self.given)]
+        kept = sorted(path for path in self.models_folder.glob("*.likely") if _KEPT.fullmatch(path.stem))
+        return given + [Fitted(f"loaded-{path.stem[:4]}", path.name[5:], path, "loaded") for path in kept]
+
+    def keep(self, name: str, content: bytes) -> Fitted:
+        """Keep a model's file that was loaded from the page, if it is one."""
+        from likely.contract.estimator import load as load_model
+
+        plain = re.sub(r"[^A-Za-z0-9]+", "-", name.removesuffix(".likely")).strip("-")[:40] or "model"
+        with tempfile.NamedTemporaryFile(suffix=".likely") as trial:
+            trial.write(content)
+            trial.flush()
+            try:
+                load_model(trial.name)
+            except (ValueError, TypeError) as error:
+                raise BadRequest(str(error).replace(trial.name, f"{plain}.likely")) from None
+        with self.lock:
+            kept = [int(path.stem[:4]) for path in self.models_folder.glob("*.likely") if _KEPT.fullmatch(path.stem)]
+            if len(kept) >= MOST_KEPT:
+                raise BadRequest(f"{MOST_KEPT} models are kept already: remove some from {self.models_folder}.", 409)
+            number = f"{max(kept, default=0) + 1:04d}"
+            self.models_folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(self.models_folder / f"{number}-{plain}.likely", content)
+        return self.find(f"loaded-{number}")
 
     def find(self, number: str) -> Fitted:
         """A model by its number."""
@@ -182,6 +213,10 @@ class Workspace:
     @property
     def jobs_folder(self) -> Path:
         return self.home / "jobs"
+
+    @property
+    def models_folder(self) -> Path:
+        return self.home / "models"
 
     def _read_session(self) -> dict[str, Any]:
         """What an earlier studio of the same data remembered."""

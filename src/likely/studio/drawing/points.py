@@ -16,6 +16,8 @@ WIDTH, HEIGHT = 480.0, 360.0
 _COLOURS = 10  # classes k0 to k9 of the style sheet
 _LEVELS = 5  # classes q0 to q4, from pale to strong
 _UNKNOWN = "k-none"
+_MOST_STATES = 8  # of a category that are named along an axis
+_LONGEST = 12  # characters of their names
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,44 @@ class Frame:
         y = HEIGHT * (self.top - points[:, 1]) / (self.top - self.bottom)
         return np.stack([x, y], axis=1)
 
-    def words(self, x: str, y: str) -> Markup:
-        """What the axes are, below the drawing."""
-        across = f"→ {x}, {figure(self.left)} to {figure(self.right)}"
-        up = f"↑ {y}, {figure(self.bottom)} to {figure(self.top)}"
+    def words(self, x: str | Column, y: str | Column) -> Markup:
+        """What the axes are, below the drawing: names, and where they are numbers their ends."""
+        across = f"→ {_named(x, self.left, self.right)}"
+        up = f"↑ {_named(y, self.bottom, self.top)}"
         return tag("p", tag("span", across), tag("span", up), class_="axes note")
+
+    def states(self, x: Column, y: Column) -> list[Markup]:
+        """Names of categories along the axes, where these are few."""
+        out = []
+        for code, name in _states(x):
+            place = WIDTH * (code - self.left) / (self.right - self.left)
+            if 0 <= place <= WIDTH:
+                look = {"x": f"{place:.1f}", "y": f"{HEIGHT - 5:.1f}", "text_anchor": "middle", "class_": "label strong"}
+                out.append(tag("text", name, **look))
+        for code, name in _states(y):
+            place = HEIGHT * (self.top - code) / (self.top - self.bottom)
+            if 0 <= place <= HEIGHT:
+                out.append(tag("text", name, x=5, y=f"{place + 4:.1f}", class_="label strong"))
+        return out
+
+
+def _named(axis: str | Column, low: float, high: float) -> str:
+    if isinstance(axis, str):
+        return f"{axis}, {figure(low)} to {figure(high)}"
+    if axis.kind not in CODED:
+        return f"{axis.name}, {text_of(axis, low)} to {text_of(axis, high)}"
+    n = len(axis.categories) if axis.categories else 2
+    return axis.name if n <= _MOST_STATES else f"{axis.name}, {n} categories by their order"
+
+
+def _states(column: Column) -> list[tuple[int, str]]:
+    """The codes of a category and their names, shortened; none of a number, or where they are many."""
+    if column.kind not in CODED:
+        return []
+    n = len(column.categories) if column.categories else 2
+    names = [text_of(column, float(code)) for code in range(n)]
+    cut = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names]
+    return list(enumerate(cut)) if n <= _MOST_STATES else []
 
 
 @dataclass(frozen=True)

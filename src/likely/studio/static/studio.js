@@ -9,6 +9,7 @@
 //   data-paint="field"           a canvas: each pixel is a sign of that field, ? open or 0 to 9, set by the field "brush"
 //   data-fill="?"                a click makes all pixels this sign
 //   data-clear="a b"             a click empties these fields
+//   data-upload="/a"             a form whose file is sent as it is; then the page is shown anew, or data-into says why not
 //   data-plane="form"            a drawing with ends data-left to data-top: clicks become the fields x0, y0, then x1, y1
 "use strict";
 
@@ -112,8 +113,28 @@ function begin(root) {
   }
 }
 
+async function upload(form) {
+  const [file] = form.elements.file.files;
+  const place = document.getElementById(form.dataset.into);
+  const body = { method: "POST", body: file, headers: { "Content-Type": "application/octet-stream" } };
+  form.setAttribute("aria-busy", "true");
+  try {
+    const answer = await fetch(`${form.dataset.upload}?${new URLSearchParams({ name: file.name })}`, body);
+    if (answer.ok) return location.reload();
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    failed(place, page.querySelector("main p")?.textContent || "The studio did not take it.");
+  } catch (error) {
+    failed(place, reason(error));
+  }
+  form.removeAttribute("aria-busy");
+}
+
 document.addEventListener("submit", (event) => {
   const form = event.target;
+  if (form.dataset.upload) {
+    event.preventDefault();
+    upload(form);
+  }
   if (!form.dataset.ask) return;
   event.preventDefault();
   send(form, form.dataset.ask);
