@@ -113,6 +113,25 @@ PARTS: dict[str, Part] = {
         "the table must be refused with an error that says why. Never a silent NaN, and never more than 90 seconds.",
         (("tried", "models and tables"), ("answered", "answered"), ("refused", "refused")),
     ),
+    "studio": Part(
+        "Many at the studio",
+        "load",
+        "studio",
+        "50 people watch a comparison of five models and 10 ask what if of an exact model, for a minute, on this "
+        "machine. None may meet with an error; 95% of the answers must come within half a second, and of those to one "
+        "person alone within a fifth; and the server's memory must not grow in the second half. Before that come "
+        "requests that no page sends: wrong tokens, hosts, methods, sizes, forms, paths, files. Each must be refused, "
+        "and none may leave anything on the disk.",
+        (
+            ("answers", "answers"),
+            ("events", "changes of the table that were sent to those who watch"),
+            ("alone", "milliseconds within which 95% of the answers to one person come"),
+            ("beside others", "milliseconds within which 95% of the answers come, beside all others"),
+            ("megabytes", "megabytes that the server holds in the end"),
+            ("grown", "of them gained in the second half"),
+            ("malformed", "malformed requests"),
+        ),
+    ),
 }
 
 _HEAD = """# What happens when things go wrong

@@ -101,9 +101,9 @@ def test_no_served_file_names_another_machine():
             assert not re.search(r"(https?:|wss?:)?//[a-z0-9]", re.sub(r"^\s*//.*$", "", text, flags=re.M)), path
 
 
-def malformed(rng: np.random.Generator) -> tuple[str, str, dict[str, str], bytes]:
+def malformed(rng: np.random.Generator, host: str = HOST) -> tuple[str, str, dict[str, str], bytes]:
     """A request that no page of the studio sends."""
-    good = FORM | {"origin": f"http://{HOST}"}
+    good = FORM | {"origin": f"http://{host}"}
     noise = "".join(rng.choice([*"!$()*,-.;@[]^_~xyz"], 12))
     number = str(int(rng.integers(10**6, 10**12)))
     letters = "".join(map(chr, rng.integers(97, 122, 9)))

@@ -154,6 +154,18 @@ def test_drawn_rows_are_those_of_sample(client, model):
     assert "p = " in client.get("/samples/test").text
 
 
+def test_the_lines_of_python_of_samples_give_what_the_classifier_says(folder, tmp_path, access, monkeypatch):
+    """Also of a table with a column that is left out, and so is in the real rows alone."""
+    likely.datasets.read(folder / "people.csv").with_columns(empty=None).write_csv(tmp_path / "holes.csv")
+    client = client_of(Workspace(tmp_path, str(tmp_path / "holes.csv"), [folder / "model.likely"]), access)
+    monkeypatch.chdir(tmp_path)
+    lines = python_of(client.get("/samples").text).replace("'model.likely'", repr(str(folder / "model.likely")))
+    *lines, last = lines.splitlines()
+    names: dict = {}
+    exec("\n".join([*lines, f"found = {last}"]), names)
+    assert f"p = {names['found'].p_value:.2g};" in client.get("/samples/test").text
+
+
 def test_a_model_alone_can_be_asked_and_drawn_from(folder, tmp_path, access):
     client = client_of(Workspace(tmp_path, None, [folder / "model.likely"]), access)
     assert client.get("/").url.path == "/what-if"

@@ -192,10 +192,10 @@ def _start_form(studio: Studio, compared: bool) -> Markup:
 def _files(studio: Studio) -> Markup:
     """Models from files, to be looked through like those of a comparison; and a way to load another."""
     lines = [
-        tag("tr", tag("td", tag("b", own.name)), tag("td", own.about), tag("td", _actions(studio, own.number)))
+        tag("tr", tag("td", tag("b", own.name), tag("small", own.about)), tag("td", _actions(studio, own.number)))
         for own in studio.space.files()
     ]
-    table = tag("div", tag("table", tag("tbody", *lines)), class_="scroll") if lines else None
+    table = tag("div", tag("table", tag("tbody", *lines), class_="files"), class_="scroll") if lines else None
     words = "A file that `save` wrote, here or in Python; it is copied into the studio's folder, and used."
     chosen = tag("input", type="file", name="file", accept=".likely", required=True, aria_label="a model's file")
     fields = tag("div", chosen, tag("button", "Load", class_="button plain"), class_="controls")

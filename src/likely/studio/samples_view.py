@@ -151,8 +151,7 @@ def _content(studio: Studio) -> list[Any]:
         tag("label", "Seed ", tag("input", type="number", name="seed", value=0, min=0)),
         tag("button", "Download text" if of_text else "Download CSV", class_="button"),
     ]
-    drawing = "drawn = model.sample(12, max_length=40)" if of_text else "drawn = model.sample(500, holes='seen')"
-    lines = [*loading_lines(studio), drawing]
+    lines = [*loading_lines(studio), *_lines_of(studio, of_text)]
     return [
         tag(
             "div",
@@ -164,8 +163,23 @@ def _content(studio: Studio) -> list[Any]:
         tag("section", tag("h2", "And a classifier?"), later("/samples/test", "Testing ...")) if has_table else None,
         _pairs_form(model) if has_table else None,
         tag("section", tag("h2", f"Take {what}"), tag("form", *fields, action="/samples/rows.csv", class_="controls")),
-        python([*lines, "likely.classifier_test(data.test, drawn)"] if has_table else lines),
+        python(lines),
     ]
+
+
+def _lines_of(studio: Studio, of_text: bool) -> list[str]:
+    """The drawing in Python, and where there are real rows the test."""
+    if of_text:
+        return [f"drawn = model.sample({_CARDS}, random_state=0, max_length={_MOST_TOKENS})"]
+    source = studio.space.source
+    n = _TEST_ROWS if source is None else min(_TEST_ROWS, len(source.dataset.test))
+    drawing = f"drawn = model.sample({n}, random_state=0, holes='seen')"
+    if source is None:
+        return [drawing]
+    if not hasattr(source.rows, "columns"):
+        return [drawing, f"likely.classifier_test(data.test[:{n}], drawn, random_state=0)"]
+    names = "names = list(model.schema_.names)  # the columns that it learned"
+    return [drawing, names, f"likely.classifier_test(data.test[:{n}][names], drawn[names], random_state=0)"]
 
 
 def _cards(studio: Studio, number: int, guesses: np.ndarray | None) -> Markup:

@@ -11,6 +11,7 @@ import numpy as np
 
 from likely.models.energy.pairwise.pairwise_model import PairwiseModel
 from likely.models.graphs.graph.graph import Graph
+from likely.studio.drawing.charts import counted
 
 MOST_NODES = 120  # that are drawn at a time
 _EDGES_A_NODE = 2  # of the strongest couplings that are drawn
@@ -53,7 +54,9 @@ def structures(model: Any) -> list[Structure]:
     if hasattr(model, "graph_"):
         graph = model.graph_
         kind = "undirected" if graph.is_undirected else "directed"
-        words = f"{len(graph)} columns, {len(graph.edges)} {kind} edges."
+        words = f"{counted(len(graph), 'column')}, {counted(len(graph.edges), f'{kind} edge')}."
+        if not graph.edges:
+            words = f"{counted(len(graph), 'column')}, no edges: none depends on another."
         picture = shape if graph.is_undirected else None
         return [Structure("graph", graph, words, ("graph = model.graph_",), image_shape=picture)]
     if hasattr(model, "graphs"):
@@ -75,7 +78,8 @@ def _trees(model: Any) -> list[Structure]:
         Structure(
             f"{place + 1} of {len(graphs)}",
             graph,
-            f"{kind.capitalize()} {place + 1} of {len(graphs)}: {len(graph)} columns, {len(graph.edges)} edges.",
+            f"{kind.capitalize()} {place + 1} of {len(graphs)}: {counted(len(graph), 'column')}, "
+            f"{counted(len(graph.edges), 'edge')}.",
             (f"graph = model.graphs()[{place}]",),
             why_not=why,
         )

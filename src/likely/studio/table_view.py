@@ -14,7 +14,7 @@ from starlette.routing import Route
 from likely.cli.output import as_table, table_bytes
 from likely.schema.column import CODED
 from likely.studio import text_view
-from likely.studio.drawing.charts import Axis, distribution, text_of
+from likely.studio.drawing.charts import Axis, counted, distribution, text_of
 from likely.studio.drawing.markup import Markup, tag
 from likely.studio.requests import BadRequest, form, one_of, query, whole
 from likely.studio.shell import (
@@ -103,7 +103,7 @@ def _page(studio: Studio) -> Response:
     model, _ = studio.usable()
     holes = float(np.isnan(source.encoded).mean())
     words = f"{holes:.1%} of the cells are holes" if holes else "no holes"
-    about = f"{len(source):,} rows, {source.schema.n_columns} columns, {words}"
+    about = f"{counted(len(source), 'row')}, {counted(source.schema.n_columns, 'column')}, {words}"
     actions = []
     if model is not None and holes:
         actions.append(tag("a", "Download with holes filled", href="/table/filled.csv", class_="button"))

@@ -18,7 +18,7 @@ from likely.leaderboard.wording import number
 from likely.schema import Column
 from likely.schema.column import CODED
 from likely.studio import painting
-from likely.studio.drawing.charts import Axis, distribution, text_of
+from likely.studio.drawing.charts import Axis, counted, distribution, text_of
 from likely.studio.drawing.markup import Markup, tag
 from likely.studio.requests import LARGEST, BadRequest, one_of, query, whole
 from likely.studio.shell import Studio, awaited, code, fragment, loading_lines, no_model, page, python, row_lines, state
@@ -347,7 +347,7 @@ def _evidence_words(answer: Answer, letter: str) -> str:
     if not pinned:
         return f"{before}nothing is pinned: these are the model's marginals."
     evidence = answer.evidence
-    columns = "1 column" if pinned == 1 else f"{pinned} columns"
+    columns = counted(pinned, "column")
     if evidence is None:
         return f"{before}{columns} set by do: an intervention has no evidence."
     if evidence.kind == "unavailable":

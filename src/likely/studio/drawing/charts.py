@@ -101,6 +101,17 @@ def figure(value: float) -> str:
     return "−" + text[1:] if text.startswith("-") else text
 
 
+def counted(n: int, word: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> counted(1, "column"), counted(1200, "edge")
+    ('1 column', '1,200 edges')
+    """
+    return f"{n:,} {word}{'' if n == 1 else 's'}"
+
+
 def distribution(
     axis: Axis, filled: np.ndarray, line: np.ndarray | None = None, label: str = "", field: str = ""
 ) -> Markup:
