@@ -16,6 +16,7 @@ from likely.contract.evidence import Evidence
 from likely.information.dependence import most_dependent_pairs, mutual_information
 from likely.leaderboard import Entry, Leaderboard
 from likely.leaderboard.report import probes, row_sections
+from likely.leaderboard.report.charts import drawing
 from likely.leaderboard.report.imputation_section import SIMPLE, _remark
 from likely.leaderboard.report.png import contact_sheet
 from likely.leaderboard.report.report import report
@@ -144,6 +145,15 @@ def test_tables_with_holes_and_odd_names(tmp_path):
     for part in (NASTY, "Marginals", "Pairs of columns", "Imputation", "mean or mode", "is categorical"):
         assert part in text
     assert board.best is not None
+
+
+@pytest.mark.parametrize("name", ["$\\frac{$", "a_$x^2_{$", "cost $ and $", "日本"])
+def test_names_are_no_formulas_and_of_any_script(name):
+    with drawing(1.0, "names") as picture:
+        axes = picture.figure.subplots()
+        axes.set_title(name)
+        axes.set_xlabel(name)
+    assert picture.svg.count(name) == 2
 
 
 def test_nothing_but_failures_still_reports():

@@ -9,37 +9,21 @@ Not collected by pytest, since not every machine has a browser.
 from __future__ import annotations
 
 import json
-import os
-import re
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 import polars as pl
-from selenium import webdriver
-from selenium.common.exceptions import (
-    ElementNotInteractableException,
-    NoSuchElementException,
-    StaleElementReferenceException,
-)
-from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import Select, WebDriverWait
+from selenium.webdriver.support.ui import Select
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-SHOTS = ROOT / "build" / "studio"
-SECONDS = 120  # that anything may take: a first compilation on a busy machine
-WIDTHS = {"wide": 1280, "narrow": 390}
+from tests.studio.person import ROOT, SHOTS, Person, browser, studio
+
 VIEWS = ("table", "compare", "what-if", "samples", "map")
 
 
@@ -66,134 +50,6 @@ def people(n: int = 1500) -> pl.DataFrame:
         pl.when(pl.Series(empty[:, place])).then(None).otherwise(pl.col(name)).alias(name)
         for place, name in enumerate(frame.columns)
     )
-
-
-@contextmanager
-def studio(folder: Path, *arguments: str) -> Iterator[str]:
-    """A running studio; its address."""
-    command = [sys.executable, "-c", "from likely.cli import main; main()", "studio", *arguments, "--no-browser"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True, env=environment)
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        yield line.removeprefix("Studio: ").strip()
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(SECONDS)
-
-
-@contextmanager
-def browser(downloads: Path) -> Iterator[Any]:
-    """Debian's Chromium, without a window."""
-    options = webdriver.ChromeOptions()
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"):
-        options.add_argument(word)
-    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    options.binary_location = str(shutil.which("chromium"))
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(shutil.which("chromedriver"))))
-    try:
-        yield driver
-    finally:
-        driver.quit()
-
-
-class Person:
-    """Somebody at the page."""
-
-    def __init__(self, driver: Any, address: str):
-        self.driver, self.base = driver, address.partition("?")[0]
-        self.width = WIDTHS["wide"]
-        self.console: list[str] = []
-        self.addresses: set[str] = set()
-        driver.set_window_size(self.width, 900)
-        driver.get(address)
-
-    def go(self, view: str) -> None:
-        self.driver.get(self.base + view)
-        self.settle()
-
-    def settle(self) -> None:
-        """Wait until nothing is loading any more."""
-        time.sleep(0.3)
-        self.until(lambda d: not d.find_elements(By.CSS_SELECTOR, "[aria-busy], .ring, body.busy"))
-        self.until(lambda d: d.execute_script("return [...document.images].every((image) => image.complete)"))
-
-    def until(self, condition: Callable[[Any], Any]) -> None:
-        # Parts of the page are replaced while it is looked at; then one looks again.
-        replaced = (StaleElementReferenceException, NoSuchElementException, ElementNotInteractableException)
-        WebDriverWait(self.driver, SECONDS, 0.2, replaced).until(condition)
-
-    def press(self, label: str) -> None:
-        path = f"//*[self::button or self::a][normalize-space()='{label}']"
-        self.until(lambda d: d.find_element(By.XPATH, path).click() or True)
-
-    def type(self, name: str, text: str) -> None:
-        field = self.driver.find_element(By.NAME, name)
-        field.clear()
-        field.send_keys(text)
-        time.sleep(0.3)
-        self.settle()
-
-    def click_at(self, selector: str, across: float, down: float) -> None:
-        """Click at a place of an element, by shares of its width and height; those over 1 are no place of it."""
-        element = self.driver.find_element(By.CSS_SELECTOR, selector)
-        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
-        box = element.rect
-        shift = int((across - 0.5) * box["width"]), int((down - 0.5) * box["height"])
-        ActionChains(self.driver).move_to_element_with_offset(element, *shift).click().perform()
-        time.sleep(0.3)
-        self.settle()
-
-    def choose(self, selector: str, place: int) -> None:
-        """Click on one of several parts of a drawing."""
-        self.until(lambda d: d.find_elements(By.CSS_SELECTOR, selector)[place].click() or True)
-        time.sleep(0.3)
-        self.settle()
-
-    def everywhere(self, name: str) -> None:
-        """Keep pictures of the page at both widths, in light and dark."""
-        for scheme in ("light", "dark"):
-            self.prefer(scheme)
-            for word, width in WIDTHS.items():
-                self.resize(width)
-                self.look(f"{name}-{word}-{scheme}")
-        self.prefer("light")
-        self.resize(WIDTHS["wide"])
-
-    def use(self, model: str) -> None:
-        """Take a model of the leaderboard for all views."""
-        self.go("compare")
-        self.driver.find_element(By.XPATH, f"//tr[td[b='{model}']]//button[.='Use']").click()
-        self.settle()
-
-    def sees(self, text: str) -> bool:
-        return text in self.driver.find_element(By.TAG_NAME, "body").text
-
-    def look(self, name: str) -> None:
-        """Keep a picture of the whole page, and what the console said so far."""
-        tall = self.driver.execute_script("return document.documentElement.scrollHeight")
-        wide = self.driver.execute_script("return document.documentElement.scrollWidth")
-        assert wide <= self.width, f"{name} is {wide} pixels wide at {self.width}"
-        metrics = {"width": self.width, "height": min(tall, 2400), "deviceScaleFactor": 1, "mobile": False}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        time.sleep(0.2)
-        self.driver.save_screenshot(str(SHOTS / f"{name}.png"))
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics | {"height": 900})
-        self.console += [entry["message"] for entry in self.driver.get_log("browser")]
-        for entry in self.driver.get_log("performance"):
-            for address in re.findall(r'"url":"((?:https?|wss?):[^"]+)"', entry["message"]):
-                self.addresses.add(str(urlsplit(address).hostname))
-
-    def resize(self, width: int) -> None:
-        self.width = width
-        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-
-    def prefer(self, scheme: str) -> None:
-        feature = [{"name": "prefers-color-scheme", "value": scheme}]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": feature})
 
 
 def compare_models(person: Person) -> None:
@@ -257,23 +113,36 @@ def story(folder: Path, downloads: Path, person: Person) -> None:
     person.settle()
     assert person.sees("of 12 right")
     person.look("samples-judged")
-    select(person, "y", "2")
+    person.select("y", "2")
     assert len(person.driver.find_elements(By.CSS_SELECTOR, "#pairs figure .scatter")) == 2
     person.look("samples-pairs")
     if used_name(folder) != "Mixture":
         person.use("Mixture")
     for view in VIEWS:
         person.go(view)
+        person.reach_by_keys()
         person.everywhere(view)
     decode(person)
+    load_a_model(folder, person)
     person.use("BayesianNetwork")
     look_at_structure(person)
 
 
-def select(person: Person, name: str, value: str) -> None:
-    Select(person.driver.find_element(By.NAME, name)).select_by_value(value)
-    time.sleep(0.3)
-    person.settle()
+def load_a_model(folder: Path, person: Person) -> None:
+    """A file that is no model is refused with a reason; one that is, is taken for all views."""
+    (folder / "broken.likely").write_bytes(b"no model")
+    shutil.copy(folder / ".likely-studio" / "jobs" / "0001" / "0.likely", folder / "mine.likely")
+    person.go("compare")
+    person.press_summary("Load a model")
+    for name, words in (("broken", "broken.likely"), ("mine", "model: mine.likely")):
+        person.driver.find_element(By.NAME, "file").send_keys(str(folder / f"{name}.likely"))
+        person.press("Load")
+        person.until(lambda d, words=words: person.sees(words))
+        person.settle()
+        person.look(f"compare-{name}")
+    person.console = [
+        entry for entry in person.console if "/models/load" not in entry
+    ]  # the refusal, which was asked for
 
 
 def decode(person: Person) -> None:
@@ -298,6 +167,7 @@ def look_at_structure(person: Person) -> None:
     person.driver.switch_to.active_element.send_keys(Keys.ENTER)
     time.sleep(0.3)
     person.settle()
+    person.reach_by_keys()
     person.everywhere("structure")
     person.driver.find_element(By.NAME, "sure").click()
     time.sleep(0.3)
@@ -307,10 +177,10 @@ def look_at_structure(person: Person) -> None:
     person.go("what-if")
     person.choose("#p3 g[data-pick]", 1)
     assert person.sees("log p of what is pinned (1 column)")
-    select(person, "b3", "1")
-    select(person, "bhow", "do")
+    person.select("b3", "1")
+    person.select("bhow", "do")
     assert person.sees("B: 1 column set by do")
-    person.look("what-if-do")
+    person.everywhere("what-if-do")
 
 
 def paint(folder: Path, driver: Any) -> Person:
@@ -354,7 +224,7 @@ def read_text(folder: Path, driver: Any) -> Person:
     with studio(folder, "text.txt", "ngram.likely", "--folder", str(folder / "downloads")) as address:
         person = Person(driver, address)
         person.settle()
-        select(person, "order", "surprise")
+        person.select("order", "surprise")
         assert person.driver.find_elements(By.CSS_SELECTOR, "#slice td.number")
         person.look("table-text")
         person.go("map")

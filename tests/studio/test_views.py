@@ -204,7 +204,9 @@ def test_a_model_that_was_saved_is_loaded_and_used(folder, tmp_path, access):
     assert client.get("/models/loaded-0001.likely").content == content
     (kept,) = (tmp_path / ".likely-studio" / "models").iterdir()
     assert kept.name == "0001-My-b-model-b.likely"
-    assert type(Workspace(tmp_path, str(folder / "people.csv")).model()).__name__ == "Independent"  # the next studio too
+    assert (
+        type(Workspace(tmp_path, str(folder / "people.csv")).model()).__name__ == "Independent"
+    )  # the next studio too
 
 
 def test_a_file_that_is_no_model_is_refused(client, folder, tmp_path):

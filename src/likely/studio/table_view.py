@@ -34,6 +34,7 @@ from likely.studio.workspace import CHANGEABLE
 SLICE = 200  # rows that are shown at a time
 MOST_ROWS = 50_000  # that are ranked by surprise on a page: a minute's work for most models
 _MOST_COLUMNS = 64
+_MANY_COLUMNS = 8  # above which the rows are a long way down
 _DRAWS = 4000  # behind a model's marginal: a share of 5% is then known to a third of a per cent
 _INTERVAL_DRAWS = 200  # behind the interval of a hole, whose ends rest on ten draws each
 _ORDERS = ("file", "surprise")
@@ -107,6 +108,8 @@ def _page(studio: Studio) -> Response:
     actions = []
     if model is not None and holes:
         actions.append(tag("a", "Download with holes filled", href="/table/filled.csv", class_="button"))
+    if source.schema.n_columns > _MANY_COLUMNS:
+        actions.append(tag("a", "To the rows", href="#rows", class_="button plain"))
     lines = [*loading_lines(studio), rows_line(studio)]
     if model is not None:
         lines += ["surprise = model.surprise(rows)", "surprise.top(10), surprise.why(0)", "filled = model.impute(rows)"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
@@ -25,6 +26,7 @@ _CURVE_MARKS = 24  # of a learning curve that show their values
 WIDTH = 10.0  # in inches; the page scales it to its own width
 _SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",  # Text stays text, which the page's style sheet gives its font and colour.
+    "text.parse_math": False,  # A name with dollars in it is no formula.
     "svg.hashsalt": "likely",  # A board gives the same bytes each time.
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -72,7 +74,10 @@ class Drawing:
 
 def _as_svg(figure: Figure, label: str) -> str:
     buffer = StringIO()
-    figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    with warnings.catch_warnings():
+        # The font that matplotlib measures by lacks some letters; the one that the page is shown in is the reader's.
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font", UserWarning)
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)

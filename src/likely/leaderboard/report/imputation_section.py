@@ -96,7 +96,8 @@ def _error_table(totals: dict[str, probes.Scores], missing: dict[str, str], colo
         rows += f"<td class='n' colspan='2'>{dash(reason)}</td></tr>"
     headings = ("numeric cells: error, sd", "discrete cells: wrong")
     head = "<th>filled in by</th>" + "".join(f"<th class='n'>{text}</th>" for text in headings)
-    return f"<table style='max-width:620px'><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    table = f"<table style='max-width:620px'><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f"<div class='scroll'>{table}</div>"
 
 
 def _figure(value: float, text: str, best: bool) -> str:

@@ -89,7 +89,7 @@ summary{{cursor:pointer;color:var(--muted)}}
 footer{{margin-top:64px;padding-top:16px;border-top:1px solid var(--line);font-size:13px;color:var(--muted)}}
 @media print{{main{{max-width:none}}.chart,figure,tr{{break-inside:avoid}}}}
 @media (max-width:640px){{.strips{{grid-template-columns:1fr}}main{{padding:28px 16px}}
-td.sub{{min-width:140px}}h1{{font-size:27px}}}}
+td.sub{{min-width:140px}}h1{{font-size:27px}}.chart svg{{min-width:640px}}}}
 """
 
 

@@ -91,9 +91,10 @@ def figure(value: float) -> str:
 
     Examples
     --------
-    >>> [figure(value) for value in (0.123456, 42.0, -7.25, 15048.7, 3e9, 1e-7)]
-    ['0.1235', '42', '−7.25', '15,049', '3e+09', '1e-07']
+    >>> [figure(value) for value in (0.123456, 42.0, -7.25, 15048.7, 3e9, 1e-7, -0.0)]
+    ['0.1235', '42', '−7.25', '15,049', '3e+09', '1e-07', '0']
     """
+    value += 0.0  # No zero has a sign.
     if 1000 <= abs(value) < 1e8:
         text = f"{value:,.2f}".rstrip("0").rstrip(".") if abs(value) < 1e4 else f"{value:,.0f}"
     else:

@@ -56,7 +56,12 @@ class Frame:
         for code, name in _states(x):
             place = WIDTH * (code - self.left) / (self.right - self.left)
             if 0 <= place <= WIDTH:
-                look = {"x": f"{place:.1f}", "y": f"{HEIGHT - 5:.1f}", "text_anchor": "middle", "class_": "label strong"}
+                look = {
+                    "x": f"{place:.1f}",
+                    "y": f"{HEIGHT - 5:.1f}",
+                    "text_anchor": "middle",
+                    "class_": "label strong",
+                }
                 out.append(tag("text", name, **look))
         for code, name in _states(y):
             place = HEIGHT * (self.top - code) / (self.top - self.bottom)
