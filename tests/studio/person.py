@@ -148,7 +148,9 @@ class Person:
         self.driver.execute_script("document.activeElement.blur(); scrollTo(0, 0)")
         self.driver.execute_script("document.querySelector('nav a').focus()")
         # A key, or the browser takes the mouse for what is used, and shows no focus.
-        ActionChains(self.driver).send_keys(Keys.TAB).key_down(Keys.SHIFT).send_keys(Keys.TAB).key_up(Keys.SHIFT).perform()
+        ActionChains(self.driver).send_keys(Keys.TAB).key_down(Keys.SHIFT).send_keys(Keys.TAB).key_up(
+            Keys.SHIFT
+        ).perform()
         reached = []
         while not reached or reached[-1] != wanted[-1]:
             assert len(reached) < 2 * len(wanted) + 20, "keys go round and round"  # scrolled parts are stops as well

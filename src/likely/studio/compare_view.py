@@ -196,7 +196,7 @@ def _files(studio: Studio) -> Markup:
         for own in studio.space.files()
     ]
     table = tag("div", tag("table", tag("tbody", *lines), class_="files"), class_="scroll") if lines else None
-    words = "A file that `save` wrote, here or in Python; it is copied into the studio's folder, and used."
+    words = "A file of a model, saved here or in Python; it is copied into the studio's folder, and used."
     chosen = tag("input", type="file", name="file", accept=".likely", required=True, aria_label="a model's file")
     fields = tag("div", chosen, tag("button", "Load", class_="button plain"), class_="controls")
     form_ = tag("form", tag("p", words, class_="note"), fields, data_upload=LOAD, data_into="loaded")
