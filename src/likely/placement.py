@@ -13,6 +13,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from likely.distributed import company
 from likely.runtime import on_device
 
 AXIS = "batch"  # of a mesh: what rows are shared out along
@@ -65,7 +66,10 @@ def shared_out(make: Callable[[tuple[slice, ...]], Any], shape: tuple[int, ...],
 
 def local(tree: Any) -> Any:
     """Arrays of all processes as arrays of this one; others as they are."""
-    return jax.tree.map(_local, tree)
+    if all(getattr(leaf, "is_fully_addressable", True) for leaf in jax.tree.leaves(tree)):
+        return tree
+    with company():  # what made them has been begun, and is waited for here
+        return jax.tree.map(_local, tree)
 
 
 def _full(index: tuple[slice, ...], shape: tuple[int, ...]) -> tuple[slice, ...]:

@@ -1,6 +1,6 @@
 """Fits in a process of their own, which may be one of several: what each gave, as arrays in one file.
 
-python -m tests.distributed.run_alone FOLDER fit|die|resume NAMES [PORT N_PROCESSES RANK]
+python -m tests.distributed.run_alone FOLDER fit|die0|die1|resume NAMES [PORT N_PROCESSES RANK]
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def fit(name: str, folder: Path, task: str) -> dict[str, np.ndarray]:
         options["checkpoint"] = likely.training.Checkpoint(folder / "checkpoint", every_steps=11)
     if task == "resume":
         options["resume"] = folder / "checkpoint"
-    if task == "die" and distributed.rank() == 1:
+    if task.startswith("die") and distributed.rank() == int(task[3:]):
         die_after(3)
     return learned(model.fit(rows, **options), rows)
 

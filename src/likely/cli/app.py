@@ -42,8 +42,8 @@ class Commands(TyperGroup):
         except Exception as error:
             if os.environ.get("LIKELY_DEBUG"):
                 raise
-            sys.exit(fail(error))
-        sys.exit(code if isinstance(code, int) else 0)
+            code = fail(error)
+        sys.exit(_told_others(code if isinstance(code, int) else 0))
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -104,7 +104,18 @@ def fail(error: Exception) -> int:
     return BAD_INPUT if bad_input else FAILED
 
 
+def _told_others(code: int) -> int:
+    """The exit code, of which the other processes of a run learn if it is one of a failure."""
+    run = sys.modules.get("likely.distributed")
+    if run is not None and code:
+        run.failing(code)
+    return code
+
+
 def _show_warning(message: Warning | str, *where: Any, **more: Any) -> None:
+    run = sys.modules.get("likely.distributed")
+    if run is not None and not run.is_first():
+        return  # Every process of a run warns of the same.
     typer.echo(f"likely: warning: {' '.join(str(message).split())}", err=True)
 
 

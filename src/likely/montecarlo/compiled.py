@@ -102,6 +102,8 @@ def share_out(work: Callable[[int, int], None], n: int, threads: int | None = No
 
     Compiled functions release the interpreter's lock. Numba's own threads are not used: they allow one caller.
     """
+    if n == 0:  # as a process of many may have nothing of a small table
+        return
     threads = threads or n_threads()
     size = -(-n // (threads * multiple)) * multiple
     parts = [(start, min(n, start + size)) for start in range(0, n, size)]

@@ -131,8 +131,8 @@ def _summed(data: Coded, table: np.ndarray, partition: np.ndarray, base: np.ndar
 
     first, stop = distributed.process_share(n_parts)
     share_out(lambda start, end: work(first + start, first + end), stop - first)
-    found = [distributed.joined([array[first:stop]]) for array in (counts, statistics, unseen, log_likelihood)]
-    counts, statistics, unseen, log_likelihood = found
+    own = [array[first:stop] for array in (counts, statistics, unseen, log_likelihood)]
+    counts, statistics, unseen, log_likelihood = distributed.joined_shares(own, n_parts)
     return counts.sum(axis=0), statistics.sum(axis=0), unseen.sum(axis=0), float(log_likelihood.sum())
 
 

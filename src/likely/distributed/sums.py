@@ -1,9 +1,4 @@
-"""Many processes as one: the same script on every host, each with its share of the rows.
-
-`start` joins this process to the others by `jax.distributed`. From then on JAX's devices are those of all processes:
-training shares every batch out over them and averages gradients, EM shares rows out and adds up its sums, and what a
-fit gives is the same on each process. Every process is given the same rows, as a memory map or a file that all of them
-can see, and reads its own share of them. The first process writes files.
+"""What processes of a run give each other: sums of their shares' numbers, the numbers themselves, and their agreement.
 
 Sums are added up in the order of the devices, so two processes of one device each give the bits of one process of two.
 """
@@ -11,86 +6,38 @@ Sums are added up in the order of the devices, so two processes of one device ea
 from __future__ import annotations
 
 import functools
+import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any
 
 import jax
 import numpy as np
 
-HEARTBEAT_SECONDS = 10  # after which a silent process counts as lost
+from likely.distributed.run import company, n_processes, rank
+
 _DIGEST = 32  # bytes of a digest that processes compare
-
-
-class ProcessLost(RuntimeError):
-    """Another process of the run has ended, or cannot be reached."""
 
 
 class Disagreement(ValueError):
     """Processes of one run were given different things."""
 
 
-def start(
-    coordinator_address: str | None = None, num_processes: int | None = None, process_id: int | None = None
-) -> None:
-    """Join this process to a run of several; before anything else is done with JAX.
-
-    The arguments are those of `jax.distributed.initialize`. Under Slurm and Open MPI all of them can be left out: JAX
-    finds them. Every process needs as many devices as the others.
-
-    Parameters
-    ----------
-    coordinator_address : "host:port" of the first process, which the others can reach.
-    num_processes : how many there are.
-    process_id : which one this is, from 0.
+def first_word() -> None:
+    """Make the connections of all devices, and see that every process has equally many.
 
     Raises
     ------
-    ValueError : arguments that do not fit together.
-    ProcessLost : the others did not come within five minutes.
+    Disagreement : they have not.
     """
-    _check_start(coordinator_address, num_processes, process_id)
-    # Collectives of processors go through Gloo; JAX has its own for other devices.
-    jax.config.update("jax_cpu_collectives_implementation", "gloo")
-    try:
-        jax.distributed.initialize(
-            coordinator_address,
-            num_processes,
-            process_id,
-            heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
-            shutdown_timeout_seconds=HEARTBEAT_SECONDS,
-        )
-    except RuntimeError as error:
-        if "before" in str(error) or "once" in str(error):
-            raise RuntimeError(
-                "likely.distributed.start must come once, and before anything is computed: call it first in the script."
-            ) from error
-        raise ProcessLost(f"the {num_processes or ''} processes of this run did not meet: {error}") from error
     counts = gathered_numbers(jax.local_device_count())
     if len(set(counts)) > 1:
         raise Disagreement(f"every process needs equally many devices, and these have {counts}.")
-
-
-def stop() -> None:
-    """Leave the run; waits for the others to get here. A script that ends without it does the same."""
-    jax.distributed.shutdown()
-
-
-def n_processes() -> int:
-    """How many processes there are."""
-    return jax.process_count() if jax.distributed.is_initialized() else 1
-
-
-def rank() -> int:
-    """Which one this is, from 0."""
-    return jax.process_index() if jax.distributed.is_initialized() else 0
-
-
-def is_first() -> bool:
-    """Whether this process is the one that writes files."""
-    return rank() == 0
+    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("process",))
+    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("process"))
+    ones = jax.make_array_from_callback((mesh.size,), sharding, lambda place: np.ones(mesh.size, np.float32)[place])
+    np.asarray(_everywhere(mesh)(ones))
 
 
 def shares(n: int) -> list[tuple[int, int]]:
@@ -144,8 +91,22 @@ def joined(parts: Sequence[np.ndarray]) -> np.ndarray:
     if n_processes() == 1:
         return parts[0] if len(parts) == 1 else np.concatenate(list(parts))
     lengths = [int(length) for length in gathered([np.array(len(part)) for part in parts])]
-    padded = [np.resize(part, (max(lengths), *part.shape[1:])) for part in parts]
+    padded = [_lengthened(part, max(lengths)) for part in parts]
     return np.concatenate([whole[:n] for whole, n in zip(gathered(padded), lengths, strict=True)])
+
+
+def joined_shares(arrays: Sequence[np.ndarray], n: int) -> list[np.ndarray]:
+    """Of n pieces of work, those that each process has done by its `process_share`, one after the other."""
+    if n_processes() == 1:
+        return list(arrays)
+    edges = [number * n // n_processes() for number in range(n_processes() + 1)]
+    lengths = [after - first for first, after in itertools.pairwise(edges)]
+    everyone = gathered([[_lengthened(array, max(lengths)) for array in arrays]])
+    return [np.concatenate([own[i][:m] for own, m in zip(everyone, lengths, strict=True)]) for i in range(len(arrays))]
+
+
+def _lengthened(array: np.ndarray, n: int) -> np.ndarray:
+    return np.concatenate([array, np.zeros((n - len(array), *array.shape[1:]), array.dtype)])
 
 
 def of_first(number: int) -> int:
@@ -186,29 +147,6 @@ def check_agreed(what: dict[str, Any]) -> None:
     raise Disagreement("the processes of this run were called in different ways: run the same script on each.")
 
 
-@contextmanager
-def company() -> Iterator[None]:
-    """Turn the ways in which JAX says that another process is gone into one that a person understands."""
-    try:
-        yield
-    except jax.errors.JaxRuntimeError as error:
-        if n_processes() == 1 or not _is_lost(str(error)):
-            raise
-        raise ProcessLost(_loss()) from error
-
-
-def _loss() -> str:
-    return (
-        f"another process of this run has ended, so process {rank()} of {n_processes()} cannot go on. Start all of "
-        "them again, with resume= and the path of the last checkpoint if there was one."
-    )
-
-
-def _is_lost(message: str) -> bool:
-    signs = ("gloo", "connection", "heartbeat", "unavailable", "deadline", "barrier", "coordination", "peer", "socket")
-    return any(sign in message.lower() for sign in signs)
-
-
 def _all_bytes(own: bytes) -> list[bytes]:
     """Equally long bytes of every process, in their order."""
     padded = np.frombuffer(own + b"\0" * (-len(own) % 4), np.uint32)
@@ -231,23 +169,7 @@ def _process_mesh() -> jax.sharding.Mesh:
     return jax.sharding.Mesh(np.array([firsts[number] for number in sorted(firsts)]), ("process",))
 
 
-@functools.lru_cache(maxsize=1)
+@functools.lru_cache(maxsize=2)
 def _everywhere(mesh: jax.sharding.Mesh) -> Callable[[jax.Array], jax.Array]:
     """An array that is shared out, whole on each process."""
     return jax.jit(lambda array: array, out_shardings=jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec()))
-
-
-def _check_start(address: Any, num_processes: Any, process_id: Any) -> None:
-    given = [value is not None for value in (address, num_processes, process_id)]
-    if any(given) and not all(given):
-        raise ValueError(
-            "give all of coordinator_address, num_processes and process_id, or none of them under Slurm or Open MPI."
-        )
-    if not any(given):
-        return
-    if not isinstance(address, str) or ":" not in address or not address.rpartition(":")[2].isdigit():
-        raise ValueError(f"`coordinator_address` must be 'host:port' of the first process, got {address!r}.")
-    if not isinstance(num_processes, int) or num_processes < 1:
-        raise ValueError(f"`num_processes` must be a whole number of at least 1, got {num_processes!r}.")
-    if not isinstance(process_id, int) or not 0 <= process_id < num_processes:
-        raise ValueError(f"`process_id` must be from 0 to {num_processes - 1}, got {process_id!r}.")
