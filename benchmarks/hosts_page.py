@@ -11,7 +11,7 @@ from benchmarks.outcome import RESULTS
 from likely.storage.files import write_atomically
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
-BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+BEGIN, END = "<!-- figures -->", "<!-- /figures -->"
 HOSTS = (2, 8, 64, 1024)
 LATENCY, BYTES_A_SECOND = 50e-6, 1.25e9  # of a network of 10 Gbit/s between machines of one hall
 # How each model's processes speak in a step: they add up inside a program, or each hears what all others have.
@@ -104,7 +104,7 @@ def write_page(figures: dict[str, Any]) -> None:
 def with_tables(text: str, figures: dict[str, Any]) -> str:
     """The page with these tables."""
     before, after = text.split(BEGIN)[0], text.split(END)[1]
-    return f"{before}{BEGIN}\n\n{tables(figures)}\n\n{END}{after}"
+    return f"{before}{BEGIN}\n{tables(figures)}\n{END}{after}"
 
 
 def kept_figures() -> dict[str, Any]:

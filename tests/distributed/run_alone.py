@@ -1,18 +1,21 @@
 """Fits in a process of their own, which may be one of several: what each gave, as arrays in one file.
 
-python -m tests.distributed.run_alone FOLDER fit|die0|die1|resume NAMES [PORT N_PROCESSES RANK]
+python -m tests.distributed.run_alone FOLDER fit|die0|die1|resume|memory NAMES [PORT N_PROCESSES RANK]
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
+from sklearn.base import clone
 
 import likely
 from likely import distributed
@@ -89,6 +92,37 @@ def share_of_rows() -> float:
     return sum(shard.data.size for shard in x.addressable_shards) / rows.size
 
 
+def own_memory() -> int:
+    """Bytes that are this process's own; pages of files, which the system takes back as it likes, do not count."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
+
+
+def memory_of_fits(folder: Path) -> dict[str, Any]:
+    """By name: how far a fit of the large table's rows goes above what the process had before, in bytes."""
+    rows = np.load(folder / "rows.npy", mmap_mode="r")
+    schema, found = likely.Schema.binary(rows.shape[1]), {}
+    for name, model in {
+        "mixture": likely.Mixture(2, max_iter=2, n_init=1, schema=schema, random_state=0),
+        "rbm": likely.RBM(4, n_epochs=1, batch_size=5000, schema=schema, random_state=0),
+    }.items():
+        clone(model).fit(rows[:20_000])  # what is compiled, and what a first fit leaves behind, does not count
+        gc.collect()
+        before, most, over = own_memory(), [0], threading.Event()
+
+        def look(most: list[int] = most, over: threading.Event = over) -> None:
+            while not over.wait(0.002):
+                most[0] = max(most[0], own_memory())
+
+        watching = threading.Thread(target=look)
+        watching.start()
+        model.fit(rows)
+        over.set()
+        watching.join()
+        found[f"memory/{name}"] = max(0, most[0] - before)
+    return found
+
+
 def die_after(n_saves: int) -> None:
     """Let this process be killed after so many checkpoints."""
     original, done = loop.save, []
@@ -120,6 +154,10 @@ def main(folder: str, task: str, names: str, *where: str) -> None:
         port, n_processes, rank = (int(value) for value in where)
         distributed.start(f"127.0.0.1:{port}", n_processes, rank)
     arrays: dict[str, Any] = {"n_devices": jax.device_count(), "n_processes": distributed.n_processes()}
+    if task == "memory":
+        arrays |= memory_of_fits(Path(folder))
+        np.savez(Path(folder) / f"{task}.{distributed.n_processes()}.{distributed.rank()}.npz", **arrays)
+        return
     arrays["share"] = share_of_rows()
     if task == "resume":
         arrays["refusals"] = np.array(refusals())

@@ -1,4 +1,4 @@
-"""Independent work gives the same bits wherever joblib sends it: here, to other processes, threads, or a Dask cluster."""
+"""Independent work gives the same bits wherever joblib sends it: to processes, threads, or a Dask cluster."""
 
 from __future__ import annotations
 

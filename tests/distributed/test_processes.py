@@ -76,6 +76,24 @@ def test_the_first_process_writes_the_file(folder):
     np.testing.assert_array_equal(one.params_.loadings, two.params_.loadings)
 
 
+def test_the_memory_of_a_process_grows_with_its_own_rows(tmp_path):
+    """Of a memory map: one process takes all rows, and each of two half of them."""
+    rows = np.lib.format.open_memmap(tmp_path / "rows.npy", mode="w+", dtype=np.float32, shape=(800_000, 48))
+    rows[:] = np.random.default_rng(0).integers(0, 2, rows.shape, np.uint8)
+    rows.flush()
+    table = rows.nbytes
+    del rows
+    finished(launch(tmp_path, "memory", "", 1))
+    for process in pair(tmp_path, "memory", ""):
+        finished(process)
+    alone = results(tmp_path, "memory", 1, 0)
+    for rank in (0, 1):
+        found = results(tmp_path, "memory", 2, rank)
+        for name in ("memory/mixture", "memory/rbm"):
+            assert int(alone[name]) > 0.9 * table, (name, alone[name])
+            assert int(found[name]) < 0.7 * int(alone[name]), (name, rank, found[name], alone[name])
+
+
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_killed_process_ends_the_other_in_words(tmp_path, victim):
     """Whichever it is: the first one, at which JAX's coordinator is, or another."""

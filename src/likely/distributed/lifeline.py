@@ -77,6 +77,11 @@ class Lifeline:
             self._tell({"left": self.rank})
             self._all_left.wait()
 
+    def close(self) -> None:
+        """Give the lines up, once all have left."""
+        for line in self.lines.values():
+            line.close()
+
     def fail(self) -> None:
         """Tell the others that this process fails."""
         self._tell({"lost": self.rank, "how": "has failed, and says why"})

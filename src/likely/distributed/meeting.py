@@ -54,12 +54,16 @@ def _all_others(host: str, port: int, n_processes: int, until: float) -> dict[in
                 line, _ = door.accept()
             except TimeoutError:
                 missing = [number for number in range(1, n_processes) if number not in lines]
+                for line in lines.values():
+                    line.close()
                 raise NotMet(
                     f"of {n_processes} processes these did not come to {host}:{port} in time: {_listed(missing)}. "
                     "Start each of them with this address and this number of processes."
                 ) from None
-            with suppress(OSError, ValueError):  # what calls and is no process of a run, is not ours
+            with suppress(OSError, ValueError):  # what calls, and is no process of a run
                 _greet(line, lines, n_processes)
+            if line not in lines.values():
+                line.close()
     return lines
 
 
@@ -78,7 +82,6 @@ def _greet(line: socket.socket, lines: dict[int, socket.socket], n_processes: in
     else:
         refusal = f"its number is {number!r}"
     send(line, {"refused": refusal})
-    line.close()
 
 
 def _to_first(host: str, port: int, n_processes: int, rank: int, until: float) -> tuple[socket.socket, int]:
@@ -98,8 +101,10 @@ def _to_first(host: str, port: int, n_processes: int, rank: int, until: float) -
         send(line, {"process": rank, "processes": n_processes})
         answer = receive(line)
     except (OSError, ValueError) as error:
+        line.close()
         raise NotMet(f"process 0 at {host}:{port} ended before the run began: see what it says.") from error
     if "refused" in answer:
+        line.close()
         raise NotMet(f"process {rank} was refused by process 0 at {host}:{port}: {answer['refused']}.")
     return line, int(answer["port"])
 
@@ -163,6 +168,7 @@ def _pump(source: socket.socket, sink: socket.socket, ends: bool) -> None:
         for line in (source, sink):
             with suppress(OSError):
                 line.shutdown(socket.SHUT_RDWR)
+            line.close()
 
 
 def _listed(numbers: list[int]) -> str:

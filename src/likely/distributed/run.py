@@ -82,9 +82,11 @@ def stop() -> None:
     """Leave the run; waits for the others to get here. A script that ends without it does the same."""
     if _Here.lifeline is None:
         return
-    _Here.lifeline.leave()
+    lifeline = _Here.lifeline
+    lifeline.leave()
     _Here.lifeline = None
     jax.distributed.shutdown()
+    lifeline.close()
 
 
 def n_processes() -> int:
