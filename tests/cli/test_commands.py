@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import warnings
+import weakref
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import likely
+from likely.cli import fitting
 from likely.cli.app import app
 from likely.cli.options import parse_value
 
@@ -194,6 +196,25 @@ def test_fit_json(table, tmp_path):
     assert summary["model"] == "Independent"
     assert summary["test"]["kind"] == "exact"
     assert summary["test"]["n_rows"] == 12
+
+
+def test_training_rows_are_given_up_before_the_model_learns(table, tmp_path, monkeypatch):
+    # A table once more in memory, all the while that a model learns, was a third of what `likely fit` needed.
+    load, learn, loaded, held = fitting.load_table, likely.Independent._fit, [], []
+
+    def load_table(*given):
+        dataset = load(*given)
+        loaded.append(weakref.ref(dataset.train))
+        return dataset
+
+    def _fit(model, *given):
+        held.append(loaded[0]() is not None)
+        return learn(model, *given)
+
+    monkeypatch.setattr(fitting, "load_table", load_table)
+    monkeypatch.setattr(likely.Independent, "_fit", _fit)
+    succeed("fit", "independent", table, "--out", tmp_path / "m.likely")
+    assert held == [False]
 
 
 def test_fit_refusals(table, tmp_path):

@@ -1,6 +1,7 @@
 """Surprise against exact tail probabilities: enumerated, and chi-square."""
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from scipy import stats
@@ -187,3 +188,19 @@ def test_a_wrong_number_of_draws_is_refused(gaussian, n_draws):
 def test_a_model_without_evidence_says_why():
     with pytest.raises(AttributeError, match=r"GAN has no surprise: .+ Models that have it: Independent, .*Mixture"):
         likely.GAN().surprise  # noqa: B018
+
+
+@pytest.mark.parametrize("frame", [pl.DataFrame, pd.DataFrame])
+def test_reasons_and_notebooks_show_the_cells_of_their_own_columns(frame):
+    # A column that never changes stands before the others, and one that names rows: neither is the model's.
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=60).round(3)
+    table = {"name": [f"n{i}" for i in range(60)], "same": ["x"] * 60, "size": size, "other": rng.integers(0, 3, 60)}
+    model = likely.Independent(random_state=0).fit(frame(table))
+    assert [column.name for column in model.schema_.left_out] == ["name", "same"]
+    found = model.surprise(frame(table), n_draws=100, random_state=0).cells([7])
+    assert {reason.column: reason.value for reason in found.reasons(0)} == {"size": size[7], "other": table["other"][7]}
+    holes = frame(table | {"size": [None, *size[1:]]})
+    shown = model.condition(holes)._repr_html_()
+    assert "n0" not in shown
+    assert f"{np.asarray(model.condition(holes).mean()['size'])[0]:.4g}" in shown

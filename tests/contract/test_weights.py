@@ -131,11 +131,11 @@ def test_a_step_of_em_weighs_rows_of_several_components(covariance, weights, x64
     layout = Layout.of(likely.Independent(schema=REALS).fit(rows).columns_, covariance)
     found = []
     for own, weight in ((rows[kept], weights[kept].astype(float)), (repeated(rows, weights), None)):
-        blocks = em.blocks_of(own, layout, 3, weight)
-        prior = em.prior_of(blocks, layout, 1.0, 0.1)
+        groups = em.groups_of(own, layout, 3, weight)
+        prior = em.prior_of(groups, layout, 1.0, 0.1)
         if not found:
             start = em.seeded(em.jax.random.key(0), own, prior, layout, 3, weight)
-        found.append(em.jax.jit(em.em_step, static_argnames="layout")(start, (blocks, prior), layout=layout))
+        found.append(em.jax.jit(em.em_step, static_argnames="layout")(start, (groups, prior), layout=layout))
     for one, other in zip(*map(em.jax.tree.leaves, found), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
 

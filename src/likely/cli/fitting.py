@@ -95,20 +95,26 @@ def fit(
         from likely.cli.prediction import fit_target
 
         fit_target(unfitted, dataset, target, out, json, **_resumption(checkpoint, resume))
-    else:
-        _fit_rows(unfitted, dataset, out, json, **_resumption(checkpoint, resume))
+        return
+    unfitted.set_params(schema=dataset.schema)
+    parts = [dataset.test, dataset.valid, dataset.train]
+    del dataset
+    _fit_rows(unfitted, parts, out, json, **_resumption(checkpoint, resume))
 
 
-def _fit_rows(model: Any, dataset: Any, out: Path, json: bool, **resumption: Any) -> None:
-    """Fit on the training rows, save, and print the evidence of the test rows."""
+def _fit_rows(
+    model: Any, parts: list[Any], out: Path, json: bool, *, checkpoint: Any = None, resume: Path | None = None
+) -> None:
+    """Fit on the training rows, the last of the parts, save, and print the evidence of the test rows, the first."""
     from likely import distributed
 
-    model.set_params(schema=dataset.schema)
     start = time.perf_counter()
-    fitted = model.fit(dataset.train, valid=dataset.valid, progress=True, **resumption)
+    # `fit` gives its rows up once it has their cells. Nobody else may hold them then: they would lie beside the cells
+    # all the while, a table once more. So they are taken off the list, and no call here unpacks its arguments.
+    fitted = model.fit(parts.pop(), valid=parts.pop(), progress=True, checkpoint=checkpoint, resume=resume)
     seconds, name = time.perf_counter() - start, type(model).__name__
     fitted.save(out)
-    evidence = fitted.evidence(dataset.test)
+    evidence = fitted.evidence(parts.pop())
     if not distributed.is_first():
         return
     if json:

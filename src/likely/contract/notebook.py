@@ -75,7 +75,7 @@ def show_conditional(rows: np.ndarray, mean: Any, std: np.ndarray, names: Sequen
     std : (n_rows, d) deviations; NaN where there is none.
     names : of the columns.
     """
-    cells = columns_of(mean)
+    cells = columns_of(mean, names)
     unobserved = np.isnan(rows)
     places = np.flatnonzero(unobserved.any(axis=0))
     numbers = np.flatnonzero(unobserved.any(axis=1))
@@ -195,14 +195,15 @@ def _evidence_of(estimator: Any) -> str:
     return "of y given each row" if hasattr(estimator, "target_") else "of each row"
 
 
-def columns_of(completed: Any) -> list[Any]:
-    """The cells of each column of an array or a data frame."""
+def columns_of(completed: Any, names: Sequence[Any]) -> list[Any]:
+    """The cells of each column of an array, or of those that are named of a data frame, which may have others."""
     if isinstance(completed, np.ndarray):
         return list(completed.T)
     import narwhals as nw
 
     frame = nw.from_native(completed, eager_only=True)
-    return [frame[name].to_list() for name in frame.columns]
+    place_of = {str(name): place for place, name in enumerate(frame.columns)}
+    return [frame[:, place_of[str(name)]].to_list() for name in names]
 
 
 def _cell(value: Any, deviation: float, is_filled: bool) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from likely.contract.notebook import columns_of
 from likely.models.graphs.graph.graph import Graph
 from likely.schema.column import CODED
 from likely.studio.drawing.charts import text_of
@@ -72,8 +73,7 @@ def table_lines(model: Any, graph: Graph, node: str, other: str | None, cells: n
     for place in map(names.index, before):
         typical = np.zeros(1) if cells is None else cells[:, place]
         row[0, place] = _values(schema.columns[place], typical)[0]
-    decoded = schema.decode(row)
-    values = decoded.row(0) if hasattr(decoded, "row") else tuple(decoded[0].tolist())
+    values = [column[0] for column in columns_of(schema.decode(row), names)]
     is_coded = schema.columns[names.index(node)].kind in CODED
     ask = f"model.condition(row).probabilities({node!r})" if is_coded else "model.condition(row).interval(0.9)"
     return [*row_lines(model, {name: values[names.index(name)] for name in before}), ask]

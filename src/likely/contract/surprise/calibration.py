@@ -94,8 +94,8 @@ class Source:
             for j, of_draws in zip(np.flatnonzero(pattern), masked[-1] - masked[:-1], strict=True):
                 tail.put((rows, j), tail_of(given_rest[rows, j], of_draws))
                 expected[rows, j] = of_draws.mean()
-        cells = columns_of(self.model.schema_.decode(encoded))
-        names = tuple(map(str, self.model.schema_.names))
+        schema = self.model.schema_
+        cells, names = columns_of(schema.decode(encoded), schema.names), tuple(map(str, schema.names))
         return CellSurprise(numbers, names, cells, given_rest, expected, tail.surprise, tail.probability, tail.stderr)
 
 

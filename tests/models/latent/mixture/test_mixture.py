@@ -19,7 +19,7 @@ from likely.columns import Columns
 from likely.models.latent.mixture import components
 from likely.models.latent.mixture import em as mixture_em
 from likely.models.latent.mixture.components import Layout
-from likely.models.latent.mixture.em import Prior, blocks_of, prior_of, seeded
+from likely.models.latent.mixture.em import Prior, groups_of, prior_of, seeded
 from tests.conftest import ROOT, environment_of
 from tests.models.latent.mixture import mixture_oracle
 
@@ -49,17 +49,17 @@ def mixed_rows(rng: np.random.Generator, n: int, holes: float = 0.3) -> np.ndarr
 
 def start(rows: np.ndarray, columns: Columns, covariance: str, k: int, seed: int):
     layout = Layout.of(columns, covariance)
-    blocks = blocks_of(rows, layout, k)
-    prior = prior_of(blocks, layout, 1.0, 0.1)
-    return layout, blocks, prior, seeded(jax.random.key(seed), rows, prior, layout, k)
+    groups = groups_of(rows, layout, k)
+    prior = prior_of(groups, layout, 1.0, 0.1)
+    return layout, groups, prior, seeded(jax.random.key(seed), rows, prior, layout, k)
 
 
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_log_prob_with_holes_equals_scipy(covariance, x64, global_random_seed):
     rows = mixed_rows(np.random.default_rng(global_random_seed), 40)
-    layout, blocks, prior, params = start(rows, MIXED, covariance, 3, global_random_seed)
+    layout, groups, prior, params = start(rows, MIXED, covariance, 3, global_random_seed)
     for _ in range(3):
-        params, _ = em_step(params, (blocks, prior), layout=layout)
+        params, _ = em_step(params, (groups, prior), layout=layout)
     ours = log_prob(params, jnp.asarray(np.nan_to_num(rows)), jnp.asarray(~np.isnan(rows)), layout)
     np.testing.assert_allclose(ours, mixture_oracle.log_prob(params, rows, MIXED, covariance), rtol=1e-8)
 
@@ -67,11 +67,23 @@ def test_log_prob_with_holes_equals_scipy(covariance, x64, global_random_seed):
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_complete_rows_are_the_same_with_and_without_a_mask(covariance, x64, global_random_seed):
     rows = mixed_rows(np.random.default_rng(global_random_seed), 30, holes=0.0)
-    layout, blocks, prior, params = start(rows, MIXED, covariance, 3, global_random_seed)
-    masked = blocks._replace(observed=jnp.ones_like(blocks.x, dtype=bool))
-    plain = em_step(params, (blocks, prior), layout=layout)
+    layout, groups, prior, params = start(rows, MIXED, covariance, 3, global_random_seed)
+    masked = (groups[0]._replace(observed=jnp.ones_like(groups[0].x, dtype=bool)),)
+    plain = em_step(params, (groups, prior), layout=layout)
     same = em_step(params, (masked, prior), layout=layout)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12), plain, same)
+
+
+@pytest.mark.parametrize("covariance", ["full", "tied"])
+def test_complete_rows_of_a_table_with_holes_have_a_loop_of_their_own(covariance, monkeypatch, x64, global_random_seed):
+    rows = mixed_rows(np.random.default_rng(global_random_seed), 60, holes=0.1)
+    layout, together, prior, params = start(rows, MIXED, covariance, 3, global_random_seed)
+    expected = em_step(params, (together, prior), layout=layout)
+    monkeypatch.setattr(mixture_em, "_MOST_BLOCK_ROWS", 8)
+    groups = groups_of(rows, layout, 3)
+    assert [one.observed is None for one in groups] == [True, False]
+    found = em_step(params, (groups, prior_of(groups, layout, 1.0, 0.1)), layout=layout)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12), found, expected)
 
 
 @settings(max_examples=10, deadline=None)
@@ -84,11 +96,11 @@ def test_complete_rows_are_the_same_with_and_without_a_mask(covariance, x64, glo
 def test_em_never_lowers_its_objective(seed, covariance, holes, strength):
     with jax.enable_x64(True):
         rows = mixed_rows(np.random.default_rng(seed), 50, holes)
-        layout, blocks, prior, params = start(rows, MIXED, covariance, 3, seed)
+        layout, groups, prior, params = start(rows, MIXED, covariance, 3, seed)
         prior = Prior(prior.mean, jnp.asarray(strength), prior.ridge)
         values = []
         for _ in range(12):
-            params, value = em_step(params, (blocks, prior), layout=layout)
+            params, value = em_step(params, (groups, prior), layout=layout)
             values.append(float(value))
     # probabilities are kept above 1e-7, which can cost the objective at most about that much
     assert np.diff(values).min() > -1e-6
@@ -108,8 +120,8 @@ def test_reaches_scikit_learns_likelihood_on_iris(covariance):
 def test_condition_equals_brute_force(covariance, x64, global_random_seed):
     """The mean of unobserved cells against sums and Gaussian conditioning done row by row."""
     rows = mixed_rows(np.random.default_rng(global_random_seed), 25)
-    layout, blocks, prior, params = start(rows, MIXED, covariance, 2, global_random_seed)
-    params, _ = em_step(params, (blocks, prior), layout=layout)
+    layout, groups, prior, params = start(rows, MIXED, covariance, 2, global_random_seed)
+    params, _ = em_step(params, (groups, prior), layout=layout)
     x, observed = jnp.asarray(np.nan_to_num(rows)), jnp.asarray(~np.isnan(rows))
     ours = np.asarray(expected_statistics(params, x, observed, layout))
     for i, row in enumerate(rows):

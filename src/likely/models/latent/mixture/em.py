@@ -62,17 +62,39 @@ class Sums(NamedTuple):
 
 
 def em_step(
-    params: MixtureParams, data: tuple[Blocks, Prior], *, layout: Layout, mesh: Mesh | None = None
+    params: MixtureParams, data: tuple[tuple[Blocks, ...], Prior], *, layout: Layout, mesh: Mesh | None = None
 ) -> tuple[MixtureParams, Array]:
-    """One EM iteration over blocks of rows; also the mean penalised log-likelihood of the params given."""
-    blocks, prior = data
-    sums = summed(lambda block: _sums(params, block, layout), blocks, _no_sums(params, blocks, layout), mesh)
+    """One EM iteration over groups of blocks of rows; also the mean penalised log-likelihood of the params given."""
+    groups, prior = data
+    sums = _sums_of(params, groups[0], layout, mesh)
+    for blocks in groups[1:]:
+        sums = _added(sums, _sums_of(_after(params, sums.counts), blocks, layout, mesh))
     best = maximise(params, sums, prior, layout)
     # Both the M-step and the prior's value call LAPACK for all components, and neither needs the other: they are put
     # in a row (see `likely.runtime.after`).
-    if params.gaussian is not None and best.gaussian is not None:
-        params = eqx.tree_at(lambda p: p.gaussian, params, params.gaussian.after(best.gaussian.scale_tril))
-    return best, (sums.log_likelihood + log_prior(params, prior, layout)) / blocks.weight.sum()
+    if best.gaussian is not None:
+        params = _after(params, best.gaussian.scale_tril)
+    total = sum(blocks.weight.sum() for blocks in groups)
+    return best, (sums.log_likelihood + log_prior(params, prior, layout)) / total
+
+
+def _after(params: MixtureParams, first: Array) -> MixtureParams:
+    """The same, whose Gaussians come after another array (see `likely.runtime.after`)."""
+    if params.gaussian is None:
+        return params
+    return eqx.tree_at(lambda p: p.gaussian, params, params.gaussian.after(first))
+
+
+def _sums_of(params: MixtureParams, blocks: Blocks, layout: Layout, mesh: Mesh | None) -> Sums:
+    """The sums of the E-step over a group of blocks."""
+    return summed(lambda block: _sums(params, block, layout), blocks, _no_sums(params, blocks, layout), mesh)
+
+
+def _added(complete: Sums, holed: Sums) -> Sums:
+    """The sums of complete rows, which have every column, and of rows with holes."""
+    if holed.seen is not None:
+        complete = complete._replace(seen=jnp.broadcast_to(complete.counts[:, None], holed.seen.shape))
+    return jax.tree.map(jnp.add, complete, holed)
 
 
 def log_prior(params: MixtureParams, prior: Prior, layout: Layout) -> Array:
@@ -191,15 +213,34 @@ def blocks_of(
     return blocks_shared_out(made, rows, weights, size, mesh)
 
 
-def prior_of(blocks: Blocks, layout: Layout, strength: float, ridge: float, mesh: Mesh | None = None) -> Prior:
+def groups_of(
+    rows: np.ndarray, layout: Layout, k: int, weights: np.ndarray | None = None, mesh: Mesh | None = None
+) -> tuple[Blocks, ...]:
+    """The blocks of all rows; with joint Gaussians those of complete rows, then those of rows with holes.
+
+    A row with holes has its own K factorisations, K r³ numbers to compute where a complete row takes K r²: where there
+    are many complete rows, it pays to compile a second loop for them.
+    """
+    complete = ~np.isnan(rows).any(axis=1)
+    if not layout.joint_places or complete.all() or complete.sum() < _MOST_BLOCK_ROWS:
+        return (blocks_of(rows, layout, k, weights, mesh),)
+    return tuple(
+        blocks_of(rows[own], layout, k, None if weights is None else weights[own], mesh)
+        for own in (complete, ~complete)
+    )
+
+
+def prior_of(
+    groups: tuple[Blocks, ...], layout: Layout, strength: float, ridge: float, mesh: Mesh | None = None
+) -> Prior:
     """The prior centred on the overall column means."""
-    dtype = blocks.x.dtype
-    mean = None if layout.factored is None else local(_overall_mean(blocks, layout, mesh))
+    dtype = groups[0].x.dtype
+    mean = None if layout.factored is None else local(_overall_mean(groups, layout, mesh))
     return Prior(mean, on_device(strength, dtype), on_device(ridge, dtype))
 
 
 @eqx.filter_jit
-def _overall_mean(blocks: Blocks, layout: Layout, mesh: Mesh | None) -> Array:
+def _overall_mean(groups: tuple[Blocks, ...], layout: Layout, mesh: Mesh | None) -> Array:
     """Mean statistics of the factored columns, moved off the edges by a tenth of a row of ignorance."""
     columns = layout.factored
 
@@ -208,9 +249,9 @@ def _overall_mean(blocks: Blocks, layout: Layout, mesh: Mesh | None) -> Array:
         seen = jnp.ones_like(cells) if present is None else present.astype(cells.dtype)
         return block.weight @ columns.statistics(cells, present), block.weight @ seen
 
-    dtype = blocks.x.dtype
+    dtype = groups[0].x.dtype
     nothing = jnp.zeros(columns.n_statistics, dtype), jnp.zeros(columns.n_columns, dtype)
-    total, seen = summed(sums, blocks, nothing, mesh)
+    total, seen = jax.tree.map(lambda *each: sum(each), *[summed(sums, blocks, nothing, mesh) for blocks in groups])
     return (total + 0.1 * columns.ignorance.astype(total.dtype)) / (columns.spread(seen) + 0.1)
 
 

@@ -26,7 +26,7 @@ from likely.contract.trained import between
 from likely.models.latent.mixture import components
 from likely.models.latent.mixture.coded import coded, coded_prior, run_coded, suits, with_learned_strengths
 from likely.models.latent.mixture.components import Layout, MixtureParams
-from likely.models.latent.mixture.em import blocks_of, em_step, prior_of, seeded
+from likely.models.latent.mixture.em import em_step, groups_of, prior_of, seeded
 from likely.models.latent.mixture.gaussian_block import GaussianBlock
 from likely.objectives.em import EMResult, run_em
 from likely.placement import device_mesh, local, place
@@ -152,10 +152,10 @@ class Mixture(Model):
             go = lambda start, limit: run_coded(start, cells, prior, layout, **settings | {"max_iter": limit})  # noqa: E731
         else:
             mesh = device_mesh()
-            blocks = blocks_of(rows, layout, k, weight, mesh)
-            prior = prior_of(blocks, layout, *strengths, mesh)
+            groups = groups_of(rows, layout, k, weight, mesh)
+            prior = prior_of(groups, layout, *strengths, mesh)
             step = partial(em_step, layout=layout, mesh=mesh)
-            data = blocks, place(prior, mesh)
+            data = groups, place(prior, mesh)
             go = lambda start, limit: local(  # noqa: E731
                 run_em(step, place(start, mesh), data, limit=place(np.asarray(limit), mesh), **settings)
             )
