@@ -275,3 +275,40 @@ def test_large_whole_numbers_come_back(global_random_seed):
     rows = np.rint(np.random.default_rng(global_random_seed).uniform(1e14, 1e15, (200, 1)))
     schema = Schema.infer(rows)
     np.testing.assert_array_equal(schema.decode(schema.encode(rows)), rows)
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("share", [0.1, 1.0])
+def test_infinite_numbers_of_a_frame_are_refused_with_their_row(library, share):
+    cells = np.where(np.arange(20) < 20 * share, -np.inf, np.arange(20) % 7 + 0.25)
+    with pytest.raises(SchemaError, match=r"'depth' holds -inf in row 0, which is not finite: .* NaN"):
+        Schema.infer(library({"depth": cells, "other": np.arange(20) % 3}))
+
+
+def test_a_name_that_stands_twice_is_refused_with_its_columns():
+    arrow = pl.DataFrame({"a": [1, 2], "b": [1, 2], "c": [3, 4]}).to_arrow()
+    twice = pd.DataFrame([[1, 2, 3]], columns=["size", "b", "size"])
+    for frame, name in (
+        (twice, "size"),
+        (arrow.rename_columns(["x", "b", "x"]), "x"),
+        (twice.set_axis([1, "b", "1"], axis=1), "1"),
+    ):
+        with pytest.raises(SchemaError, match=rf"columns 0 and 2 are both called '{name}': rename one"):
+            Schema.infer(frame)
+
+
+def test_types_of_pandas_that_know_missing_cells_come_back_with_given_rows():
+    table = pd.DataFrame(
+        {
+            "n": pd.array([3, None, 5, 4] * 10, "Int64"),
+            "b": pd.array([True, False, None, True] * 10, "boolean"),
+            "f": pd.array([0.25, 1.5, None, 2.125] * 10, "Float64"),
+            "plain": [7, 9, 8, 7] * 10,
+        }
+    )
+    schema = Schema.infer(table)
+    filled = schema.decode(np.nan_to_num(schema.encode(table), nan=1.0), like=table)
+    assert filled.dtypes.to_dict() == table.dtypes.to_dict()
+    assert filled["n"].tolist()[:4] == [3, 1, 5, 4]
+    half = schema.decode(np.where(np.isnan(schema.encode(table)), 0.5, schema.encode(table)), like=table)
+    assert half["n"].tolist()[0] == 3

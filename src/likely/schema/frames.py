@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from likely.schema.column import Column
+from likely.schema.column import Column, SchemaError
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
 _WHOLE = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
@@ -19,10 +19,23 @@ def as_frame(X: Any) -> Any:
         return None
     import narwhals as nw
 
+    _check_names_differ(X)
     if hasattr(X, "set_axis") and not all(isinstance(name, str) for name in getattr(X, "columns", ())):
         X = X.set_axis([str(name) for name in X.columns], axis=1)  # pandas numbers columns that have no names
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _check_names_differ(X: Any) -> None:
+    """Refuse a frame of pandas or Arrow in which a name stands twice; polars has none."""
+    given = (
+        X.column_names if hasattr(X, "column_names") else getattr(X, "columns", ()) if hasattr(X, "set_axis") else ()
+    )
+    names = [str(name) for name in given]
+    if len(set(names)) < len(names):
+        name = next(name for name in names if names.count(name) > 1)
+        first, second = [place for place, other in enumerate(names) if other == name][:2]
+        raise SchemaError(f"columns {first} and {second} are both called {name!r}: rename one, or drop it.")
 
 
 def make_frame(columns: Sequence[Column], cells: Sequence[np.ndarray], library: str) -> Any:
@@ -47,7 +60,18 @@ def like_given(made: Any, given: Any, names: Sequence[str]) -> Any:
         made.index = given.index
         if list(given.columns) != list(made.columns) and len(given.columns) == len(made.columns):
             made.columns = given.columns  # numbers that stand for names
+        made = made.astype(_nullable_types(made, given))
     return made
+
+
+def _nullable_types(made: Any, given: Any) -> dict[Any, Any]:
+    """The types of pandas that know NA, of the columns of a frame that hold such values without them."""
+    kinds = {name: getattr(given[name].dtype, "kind", "O") for name in made.columns if name in given.columns}
+    return {
+        name: given[name].dtype
+        for name, kind in kinds.items()
+        if kind in "iufb" and hasattr(given[name].dtype, "na_value") and made[name].dtype.kind == kind
+    }
 
 
 def _rewrapped(series: Any, frame: Any) -> Any:

@@ -59,6 +59,12 @@ def infer_cells(name: str, cells: Sequence, *, dtype: str | None = None, keep: b
 
 def infer_numbers(name: str, cells: np.ndarray, dtype: str | None = None, *, keep: bool = True) -> Column | LeftOut:
     """The column that an array of numbers (n,) with NaN is."""
+    if np.isinf(cells).any():
+        row = int(np.argmax(np.isinf(cells)))
+        raise SchemaError(
+            f"column {name!r} holds {cells[row]:g} in row {row}, which is not finite: correct it, or make it NaN, "
+            "which is unobserved."
+        )
     if not keep:
         left_out = _useless_numbers(name, cells)
         if left_out is not None:
