@@ -15,6 +15,7 @@ import numpy as np
 # One block shape for every number of rows: each function compiles once, and a row's result does not depend on how many
 # others are asked for with it.
 BLOCK_ROWS = 256
+_LOOKED_AT = 1 << 22  # cells at a time
 
 
 def use_compilation_cache() -> None:
@@ -68,6 +69,12 @@ def after(first: jax.Array, array: jax.Array) -> jax.Array:
     on each other puts them in a row with this.
     """
     return array + 0 * jnp.nan_to_num(jnp.ravel(first)[0]).astype(array.dtype)
+
+
+def has_holes(rows: np.ndarray) -> bool:
+    """Whether a cell is NaN; block by block, so that there is no room needed for a mask of all rows."""
+    step = max(1, _LOOKED_AT // max(1, rows.shape[1]))
+    return any(np.isnan(rows[start : start + step]).any() for start in range(0, len(rows), step))
 
 
 def by_blocks(
@@ -150,7 +157,7 @@ def _padded(block: np.ndarray, size: int) -> jax.Array:
 
 
 def _padded_blocks(rows: np.ndarray, size: int) -> Iterator[tuple[jax.Array, jax.Array | None, np.ndarray]]:
-    complete = not np.isnan(rows).any()
+    complete = not has_holes(rows)
     for start in range(0, max(1, len(rows)), size):
         block = rows[start : start + size]
         padded = np.zeros((size, rows.shape[1]), dtype=float_dtype())

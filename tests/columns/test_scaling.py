@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-from likely.columns import Scaling, scaling
+from likely import memory
+from likely.columns import Scaling
 
 cell = st.one_of(st.just(float("nan")), st.floats(-1e9, 1e9, allow_subnormal=False).map(lambda x: round(x, 3)))
 tables = hnp.arrays(np.float64, st.tuples(st.integers(1, 8), st.integers(1, 4)), elements=cell)
@@ -93,7 +94,7 @@ def test_blocks_and_spilling_change_nothing(monkeypatch, global_random_seed):
     whole = Scaling.fit(rows, real(rows), "column")
     expected = whole.apply(rows, np.dtype(np.float32))
     monkeypatch.setattr("likely.schema.arrays._BLOCK_CELLS", 10)
-    monkeypatch.setattr(scaling, "SPILL_BYTES", 100)
+    monkeypatch.setattr(memory, "SPILL_BYTES", 100)
     parts = Scaling.fit(rows, real(rows), "column")
     np.testing.assert_allclose(parts.scale, whole.scale, rtol=1e-12)
     spilled = whole.apply(rows, np.dtype(np.float32))

@@ -22,7 +22,7 @@ from likely.cli.options import (
     print_json,
     reads_files,
 )
-from likely.cli.output import as_table, check_output, table_bytes
+from likely.cli.output import as_table, check_output, write_table
 
 _N_REASONS = 3  # cells that are named
 
@@ -143,8 +143,6 @@ def _write(path: Path, table: Any, surprise: Any, numbers: Any, reasons: list[li
     """All columns of the table, and those of the surprise; the reasons of the rows that were printed."""
     import polars as pl
 
-    from likely.storage.files import write_atomically
-
     added = {"surprise": surprise.values, "tail": surprise.tail, "tail_stderr": surprise.stderr}
     columns = [pl.Series(_free(name, table.columns), values) for name, values in added.items()]
     if reasons is not None:
@@ -152,7 +150,7 @@ def _write(path: Path, table: Any, surprise: Any, numbers: Any, reasons: list[li
         for row, own in zip(numbers.tolist(), reasons, strict=True):
             texts[row] = "; ".join(map(str, own))
         columns.append(pl.Series(_free("why", table.columns), texts, dtype=pl.String))
-    write_atomically(path, table_bytes(table.with_columns(columns), path.suffix.lower()))
+    write_table(path, table.with_columns(columns))
 
 
 def _free(name: str, taken: list[str]) -> str:

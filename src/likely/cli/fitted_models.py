@@ -12,6 +12,7 @@ from likely.cli.options import (
     Data,
     Force,
     Json,
+    Memory,
     ModelFile,
     Part,
     Reading,
@@ -21,8 +22,9 @@ from likely.cli.options import (
     note,
     print_json,
     reads_files,
+    use_memory,
 )
-from likely.cli.output import TABLES, as_table, check_output, check_rows_fit, table_bytes, write_rows
+from likely.cli.output import TABLES, as_table, check_output, check_rows_fit, table_bytes, write_rows, write_table
 from likely.cli.text import is_text_model, sample_text, score_text
 
 Out = Annotated[
@@ -66,9 +68,7 @@ def score(
     if out is not None:
         import polars as pl
 
-        from likely.storage.files import write_atomically
-
-        write_atomically(out, table_bytes(pl.DataFrame(columns), out.suffix.lower()))
+        write_table(out, pl.DataFrame(columns))
     if json:
         print_json(evidence_summary(evidence) | {"out": _name(out)} | ({} if out else {"rows": columns}))
     else:
@@ -109,6 +109,7 @@ def sample(
         ),
     ] = None,
     force: Force = False,
+    memory: Memory = None,
     json: Json = False,
 ) -> None:
     """Draw new rows from a model, if you like such rows only as have given values, or lie in a range.
@@ -126,6 +127,7 @@ def sample(
       likely sample table.likely -n 100 --given "city=Rome|Oslo" --given "age=65.." --holes seen
       likely sample ngram.likely --prompt "the"
     """
+    use_memory(memory)
     check_output(out, force, (*TABLES, ".png", ".txt"))
     model = _load(model_file)
     if is_text_model(model) and (given or holes is not None):
@@ -188,18 +190,24 @@ def impute(
       likely impute table.likely holes.csv --draws 20 --out copies.csv
       likely impute table.likely holes.csv --intervals 0.9 --mark --out filled.csv
     """
+    from likely.contract.batches import rows_at_once
+
     check_additions(out, draws, intervals, mark)
     model, rows = _table(model_file, data, "impute", out, part, force, reading)
     added = ("draw", "row") if draws else ()
     check_names(model.schema_, rows, (*added, *(("filled",) if mark else ())))
-    found = model.condition(rows)
+    plain = draws is None and intervals is None and not mark
+    many = plain and len(rows) > rows_at_once(model.columns_.n_columns)
+    # Of many rows that are only filled in, the first ones show how: the others are gone through in batches.
+    found = model.condition(rows[:1] if many else rows)
     about: dict[str, Any] = {"method": found.method, "exact": found.is_exact}
     if not found.is_exact:
         names, errors = model.schema_.names, found.stderr()
-        about["stderr"] = {str(name): errors[:, place].tolist() for place, name in enumerate(names)}
+        if not many:
+            about["stderr"] = {str(name): errors[:, place].tolist() for place, name in enumerate(names)}
         note(repr(found))
-    if draws is None and intervals is None and not mark:
-        _give(model, found.typical(), out, json, about)
+    if plain:
+        _give(model, model.impute(rows) if many else found.typical(), out, json, about)
         return
     table = completed(model, rows, found, draws, intervals, mark, seed)
     _give_table(table, out, json, about)
@@ -308,9 +316,7 @@ def _give(model: Any, rows: Any, out: Path | None, json: bool, about: dict[str, 
 def _give_table(table: Any, out: Path | None, json: bool, about: dict[str, Any]) -> None:
     """The same of a table that is ready to be written."""
     if out is not None:
-        from likely.storage.files import write_atomically
-
-        write_atomically(out, table_bytes(table, out.suffix.lower()))
+        write_table(out, table)
         _say_written(len(table), out, json, about)
     elif json:
         print_json({"n_rows": len(table), "rows": table.to_dicts()} | about)

@@ -53,6 +53,14 @@ READING: dict[str, Any] = {
         list[str], typer.Option("--drop", metavar="COLUMNS", help="Columns to leave out, with commas between.")
     ],
 }
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="BYTES",
+        help="What tables may take, such as 2GB; larger ones go through temporary files. By default what is free.",
+    ),
+]
 LISTS = ("missing", "drop")  # may be given several times
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -78,6 +86,7 @@ def reads_files(command: Command) -> Command:
 
     @functools.wraps(command)
     def wrapper(**arguments: Any) -> None:
+        use_memory(arguments.pop("memory"))
         given = {name: arguments.pop(name) for name in READING}
         command(**arguments, reading={name: value for name, value in given.items() if value not in (None, [])})
 
@@ -86,9 +95,19 @@ def reads_files(command: Command) -> Command:
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=[] if name in LISTS else None, annotation=hint)
         for name, hint in READING.items()
     ]
+    added.append(inspect.Parameter("memory", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Memory))
     wrapper.__signature__ = signature.replace(parameters=kept + added)  # type: ignore[attr-defined]
     wrapper.__annotations__ = {p.name: p.annotation for p in kept + added}
     return wrapper  # type: ignore[return-value]
+
+
+def use_memory(text: str | None) -> None:
+    """Let tables take so much memory, if it is said how much."""
+    if text is None:
+        return
+    from likely.memory import set_memory
+
+    set_memory(text)
 
 
 def parse_value(text: str) -> Any:
@@ -151,7 +170,7 @@ def load_table(
 
     given = read_schema(schema)
     for part in (dataset.train, dataset.valid, dataset.test):
-        given.encode(part)  # refuses, before any work, what the rows contradict
+        given.encode_by_blocks(part)  # refuses, before any work, what the rows contradict
     return replace(dataset, schema=given)
 
 

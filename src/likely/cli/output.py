@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,24 +40,37 @@ def check_rows_fit(path: Path | None, schema: Schema) -> None:
 
 def write_rows(path: Path, rows: Any, schema: Schema) -> None:
     """Rows as a model returns them, into a file."""
-    from likely.storage.files import write_atomically
+    if path.suffix.lower() == ".png":
+        from likely.storage.files import write_atomically
 
-    kind = path.suffix.lower()
-    write_atomically(path, _picture(rows, schema) if kind == ".png" else table_bytes(as_table(rows, schema), kind))
+        write_atomically(path, _picture(rows, schema))
+    else:
+        write_table(path, as_table(rows, schema))
+
+
+def write_table(path: Path, table: pl.DataFrame) -> None:
+    """A table into a file, a batch of rows at a time."""
+    from likely.storage.files import write_through
+
+    write_through(path, lambda file: _write(table, path.suffix.lower(), file))
 
 
 def table_bytes(table: pl.DataFrame, kind: str) -> bytes:
     """A table in the format of an ending."""
+    buffer = BytesIO()
+    _write(table, kind, buffer)
+    return buffer.getvalue()
+
+
+def _write(table: pl.DataFrame, kind: str, file: BinaryIO) -> None:
     import numpy as np
 
-    buffer = BytesIO()
     if kind == ".csv":
-        _with_short_times(table).write_csv(buffer)
+        _with_short_times(table).write_csv(file)
     elif kind == ".parquet":
-        table.write_parquet(buffer)
+        table.write_parquet(file)
     else:
-        np.save(buffer, table.to_numpy().astype(np.float64), allow_pickle=False)
-    return buffer.getvalue()
+        np.save(file, table.to_numpy().astype(np.float64, copy=False), allow_pickle=False)
 
 
 def _with_short_times(table: pl.DataFrame) -> pl.DataFrame:
@@ -81,9 +94,20 @@ def as_table(rows: Any, schema: Schema) -> pl.DataFrame:
 
     frame = as_frame(rows)
     if frame is not None:
-        return pl.DataFrame({name: frame[name].to_list() for name in frame.columns})
+        return pl.DataFrame({name: _plain(frame[name].to_native()) for name in frame.columns})
     array = np.asarray(rows)
     return pl.DataFrame({name: _cells(array[:, place]) for place, name in enumerate(schema.names)})
+
+
+def _plain(cells: Any) -> Any:
+    """A column of any library as polars has it: words, numbers, truth and times, of whatever type they were."""
+    import polars as pl
+
+    # Those that lists would become again stay where they are, which may be on the disk.
+    kept = (pl.Int64, pl.Float64, pl.String, pl.Boolean, pl.Date, pl.Datetime("us"))
+    if isinstance(cells, pl.Series) and cells.dtype in kept and cells.null_count() < len(cells):
+        return cells
+    return cells.to_list() if hasattr(cells, "to_list") else cells.to_pylist()
 
 
 def _cells(cells: Any) -> Any:

@@ -21,7 +21,7 @@ from likely.cli.options import (
     print_json,
     reads_files,
 )
-from likely.cli.output import check_output, table_bytes
+from likely.cli.output import check_output, table_bytes, write_table
 
 
 def fit_target(model: Any, dataset: Any, target: str | None, out: Path, json: bool, **resumption: Any) -> None:
@@ -105,7 +105,6 @@ def predict(
     check_part(part)
 
     from likely.contract.estimator import load
-    from likely.storage.files import write_atomically
 
     model = load(model_file)
     if not hasattr(model, "predict"):
@@ -114,7 +113,7 @@ def predict(
         )
     table = predictions(model, load_rows(data, part, model, reading))
     if out is not None:
-        write_atomically(out, table_bytes(table, out.suffix.lower()))
+        write_table(out, table)
     if json:
         print_json({"n_rows": len(table), "out": str(out)} if out else {"n_rows": len(table), "rows": table.to_dicts()})
     elif out is not None:

@@ -23,7 +23,8 @@ from likely.columns.codecs.histogram import Histogram
 from likely.columns.codecs.switch import Switch
 from likely.columns.codecs.warp import Warp
 from likely.columns.columns import Columns
-from likely.columns.scaling import CACHED_CELLS, Scaling, allocate
+from likely.columns.scaling import CACHED_CELLS, Scaling
+from likely.memory import allocate
 from likely.schema import Column, Schema, blocks
 from likely.schema.column import RESOLUTIONS
 
@@ -114,12 +115,15 @@ class Cells:
     def _others(self) -> list[tuple[int, Codec]]:
         return [(place, codec) for place, codec in enumerate(self.codecs) if codec is not None]
 
-    def apply(self, encoded: np.ndarray, dtype: Any, shift: np.ndarray | None = None) -> np.ndarray:
+    def apply(
+        self, encoded: np.ndarray, dtype: Any, shift: np.ndarray | np.random.Generator | None = None
+    ) -> np.ndarray:
         """(n, n_cells) cells in standard units.
 
         Parameters
         ----------
-        shift : (n, d) or (1, d) numbers in [-1/2, 1/2] by which rounded values are moved within their intervals.
+        shift : (n, d) or (1, d) numbers in [-1/2, 1/2] by which rounded values are moved within their intervals; or
+            what draws them evenly, row after row.
         """
         if self.is_plain:
             return self.scaling.apply(encoded, dtype)
@@ -130,8 +134,9 @@ class Cells:
             stop = start + len(block)
             if len(alone):
                 out[start:stop, target] = (block[:, alone].astype(np.float64) - offset) / scale
+            own = _part(shift, start, stop, len(self.codecs))
             for place, codec in self._others():
-                moved = None if shift is None else _part(shift, start, stop)[:, place]
+                moved = None if own is None else own[:, place]
                 out[start:stop, self.cells_of(place)] = codec.encode(block[:, place].astype(np.float64), moved)
         return out
 
@@ -255,5 +260,7 @@ def _fit_codec(
     return Switch(np.array(column.spikes, np.float64), value) if column.spikes else value
 
 
-def _part(shift: np.ndarray, start: int, stop: int) -> np.ndarray:
-    return shift if len(shift) == 1 else shift[start:stop]
+def _part(shift: np.ndarray | np.random.Generator | None, start: int, stop: int, n_columns: int) -> np.ndarray | None:
+    if isinstance(shift, np.random.Generator):  # The numbers that it would draw for all rows at once, in their order.
+        return shift.random((stop - start, n_columns), np.float32) - 0.5
+    return shift if shift is None or len(shift) == 1 else shift[start:stop]

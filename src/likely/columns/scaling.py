@@ -6,17 +6,15 @@ variables costs log p(x) the logarithm of the scale for each observed real cell.
 
 from __future__ import annotations
 
-import math
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from likely.memory import allocate
 from likely.schema import blocks, rows_of_a_block
 
 CACHED_CELLS = 1 << 15  # 256 kB of float64, which stay in the processor's cache between two operations
-SPILL_BYTES = 2 << 30  # Rows in standard units that are larger than this go to a temporary file.
 
 
 @dataclass(frozen=True)
@@ -72,15 +70,6 @@ class Scaling:
     @property
     def is_identity(self) -> bool:
         return bool((self.offset == 0).all() and (self.scale == 1).all())
-
-
-def allocate(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Room for rows: in memory, or in a nameless temporary file that goes with the array."""
-    if math.prod(shape) * np.dtype(dtype).itemsize <= SPILL_BYTES:
-        return np.empty(shape, dtype)
-    # The file has no name, and its bytes live until the last mapping of them is gone.
-    with tempfile.TemporaryFile() as file:
-        return np.memmap(file, dtype=dtype, shape=shape)
 
 
 def _units(rows: np.ndarray, places: np.ndarray, mode: str) -> np.ndarray:

@@ -126,6 +126,10 @@ class Conditional:
         The most probable count is exact where the model's sums are; else it is the one that most of 512 draws have. The
         mean of a column that is bent is that of a Gaussian with its mean and variance before it is bent back.
         """
+        return self._filled(self.typical_rows())
+
+    def typical_rows(self) -> np.ndarray:
+        """(n_rows, d) the same as encoded rows."""
         values = self.units.cells.typical(self.parts.mean)
         draws = None
         for number, cell in enumerate(self._count_cells):
@@ -139,7 +143,7 @@ class Conditional:
                 draws = self._draws(N_COUNT_DRAWS, None) if draws is None else draws
                 modes = np.array([np.bincount(own.astype(np.intp)).argmax() for own in draws[:, :, place].T])
             values[holes, place] = modes[holes]
-        return self._filled(values)
+        return np.where(np.isnan(self.rows), values, self.rows)
 
     def std(self) -> np.ndarray:
         """(n_rows, d) standard deviation of each cell: 0 where observed, NaN for categorical cells.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from likely.columns import Columns
+from likely.contract.batches import answered, batches, encoded_by_batches, joined, key_of, rows_at_once
 from likely.contract.conditional import Conditional, ConditionalParts, TableUnits
 from likely.contract.drawing import Event, check_holes, draw_given, with_holes
 from likely.contract.drawing.mixing import DrawnRows, Sampling, warn_if_unsure
@@ -27,6 +28,7 @@ from likely.contract.fingerprint import Fingerprint, named_columns
 from likely.contract.rounding import bounds_of_masses, mass_of_intervals
 from likely.contract.scikit_learn import DensityMixin
 from likely.contract.settings import seed_of
+from likely.contract.standard_units import InStandardUnits
 from likely.contract.surprise import N_DRAWS, Surprise, surprise_of
 from likely.contract.table_estimator import TableEstimator, hole_shares
 from likely.contract.weights import weighable, weighed_rows
@@ -112,7 +114,7 @@ class Model(DensityMixin, Hooks, TableEstimator):
         self.hole_shares_ = hole_shares(encoded, weight)
         rows = self._to_learn(encoded, 0)
         del encoded, X  # Only rows are learned from: of a large table the others would fill memory all the while.
-        others = None if valid is None else self._to_learn(self._read(valid), 1)
+        others = None if valid is None else self._to_learn(self._read_by_blocks(valid), 1)
         self.history_: dict[str, list[float]] = {}
         with showing(progress):
             self.params_ = self._fit(rows, self._key("fit"), FitRun(others, checkpoint, resume, y, weight=weight))
@@ -136,12 +138,19 @@ class Model(DensityMixin, Hooks, TableEstimator):
         """
         check_budget(budget)
         check_is_fitted(self)
-        encoded = self._read(X)
-        if not hasattr(self, "_evidence"):
-            return self._finished(Evidence.unavailable(len(encoded), self._no_evidence), encoded)
-        found, effort = self._evidence_of(encoded, budget)
-        warn_if_wide(self, found, effort)
-        return found
+        # An evidence depends on the row and the seed alone, so that batches are a matter of memory only.
+        found, effort = [], None
+        for _, some in batches(X, self.columns_.n_columns):
+            encoded = self._read(some)
+            if hasattr(self, "_evidence"):
+                part, effort = self._evidence_of(encoded, budget)
+            else:
+                part = self._finished(Evidence.unavailable(len(encoded), self._no_evidence), encoded)
+            found.append(part)
+        whole = joined(found)
+        if hasattr(self, "_evidence"):
+            warn_if_wide(self, whole, effort)
+        return whole
 
     @offered("_evidence")
     def score_samples(self, X: Any) -> np.ndarray:
@@ -242,14 +251,13 @@ class Model(DensityMixin, Hooks, TableEstimator):
 
         How that was found, and how well it is known, `condition` says, with which it shares `budget` and warnings.
         """
-        return self._conditional(X, budget, "impute").typical()
+        return self._typical(X, budget)[0]
 
     @offered("_reconstruct")
     def denoise(self, X: Any) -> Any:
         """X as the model sees it through its code: reconstructed cells, the unobserved ones filled."""
-        _, rows = self._rows(X)
-        mean = self._reconstruct(rows, self._key("denoise"))
-        return self.schema_.decode(self.cells_.typical(mean), like=X)
+        check_is_fitted(self)
+        return answered(self, X, self._denoised)[0]
 
     @offered("_encode")
     def transform(self, X: Any) -> np.ndarray:
@@ -281,6 +289,10 @@ class Model(DensityMixin, Hooks, TableEstimator):
 
     def _new_rows(self, key: jax.Array, n: int, budget: float | None) -> np.ndarray:
         """(n, d) new rows, encoded."""
+        step, d = rows_at_once(self.columns_.n_columns), self.schema_.n_columns
+        if n > step:  # Batches of one size, the last one cut, so that all are drawn by one program.
+            make = lambda first, count: self._new_rows(key_of(key, first), step, budget)[:count]  # noqa: E731
+            return encoded_by_batches(make, n, d, step)
         name = self._sampling_effort
         is_exact = lambda rows: not isinstance(rows, DrawnRows)  # noqa: E731
         drawn, effort = within(self, name, lambda model: model._sample(key, n), is_exact, budget)
@@ -292,13 +304,30 @@ class Model(DensityMixin, Hooks, TableEstimator):
         """Drawn cells as rows of the user; the key is for what is drawn within a cell."""
         return self.schema_.decode(self.cells_.invert(np.asarray(standard), generator(key)))
 
-    def _conditional(self, X: Any, budget: float | None, verb: str) -> Conditional:
+    def _typical(self, X: Any, budget: float | None) -> tuple[Any, Conditional]:
+        """X with its NaN cells filled, and the conditional of the first rows, or of all if there are few."""
+        check_budget(budget)
+        check_is_fitted(self)
+
+        def filled(some: Any, first: int) -> tuple[np.ndarray, Conditional]:
+            found = self._conditional(some, budget, "impute", first, stacklevel=8)
+            return found.typical_rows(), found
+
+        return answered(self, X, filled)
+
+    def _denoised(self, X: Any, first: int) -> tuple[np.ndarray, None]:
+        _, rows = self._rows(X)
+        return self.cells_.typical(self._reconstruct(rows, key_of(self._key("denoise"), first))), None
+
+    def _conditional(
+        self, X: Any, budget: float | None, verb: str, first_row: int = 0, stacklevel: int = 4
+    ) -> Conditional:
         check_budget(budget)
         encoded, rows = self._rows(X)
-        key, name = self._key("condition"), self._conditional_effort
+        key, name = key_of(self._key("condition"), first_row), self._conditional_effort
         is_exact = lambda parts: parts.stderr is None  # noqa: E731
         parts, effort = within(self, name, lambda model: model._condition(rows, key), is_exact, budget)
-        warn_if_unsure(self, "conditional", parts.mixing, name, effort, verb + "(X, budget={})", stacklevel=4)
+        warn_if_unsure(self, "conditional", parts.mixing, name, effort, verb + "(X, budget={})", stacklevel)
         units = TableUnits(self.schema_, self.cells_)
         return Conditional(units, encoded, parts, partial(self._key, "condition"), X)
 
@@ -309,8 +338,9 @@ class Model(DensityMixin, Hooks, TableEstimator):
         """
         if not self.cells_.is_rounded:
             return self._standard(encoded)
-        rng = generator(jax.random.fold_in(self._key("fit"), 2**31 - 1 - part))
-        return self.cells_.apply(encoded, float_dtype(), rng.random(encoded.shape, np.float32) - 0.5)
+        return self.cells_.apply(
+            encoded, float_dtype(), generator(jax.random.fold_in(self._key("fit"), 2**31 - 1 - part))
+        )
 
     def _mass(self, encoded: np.ndarray) -> Evidence:
         """Log p of rows with rounded cells: the mass of their intervals."""
@@ -359,42 +389,6 @@ class Model(DensityMixin, Hooks, TableEstimator):
 
             tags.transformer_tags = TransformerTags(preserves_dtype=[])
         return tags
-
-
-@dataclass(frozen=True)
-class InStandardUnits:
-    """A model as the estimators that are built on it ask it: in standard units, with no reading and no writing back."""
-
-    model: Model
-
-    def key(self, stream: str, random_state: Any = None) -> jax.Array:
-        """The randomness that the model has for a use of it, or that another seed gives."""
-        return self.model._key(stream, random_state)
-
-    def read(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """A user's rows encoded, and the same in the model's units."""
-        return self.model._rows(X)
-
-    def finished(self, part: Evidence, encoded: np.ndarray) -> Evidence:
-        """An evidence of rows in the model's units as the user sees it."""
-        return self.model._finished(part, encoded)
-
-    def rows(self, encoded: np.ndarray) -> np.ndarray:
-        """Encoded rows in the model's units."""
-        return self.model._standard(encoded)
-
-    def fit(self, rows: np.ndarray, columns: Columns, key: jax.Array) -> Any:
-        """Parameters learned from rows that no schema describes, such as codes that are probabilities."""
-        self.model.columns_ = columns
-        return self.model._fit(rows, key, FitRun())
-
-    def evidence(self, rows: np.ndarray, key: jax.Array | None = None) -> Evidence:
-        """The evidence of rows, less units, measure and fingerprint."""
-        return self.model._evidence(rows, self.key("evidence") if key is None else key)
-
-    def condition(self, rows: np.ndarray) -> ConditionalParts:
-        """What is unobserved in rows."""
-        return self.model._condition(rows, self.key("condition"))
 
 
 __all__ = ["ConditionalParts", "FitRun", "InStandardUnits", "Model"]

@@ -16,10 +16,14 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted, vali
 from likely.columns import Cells, Columns
 from likely.columns.cells import Numbers
 from likely.contract.estimator import Arrays, Estimator, under
+from likely.memory import memory_limit
 from likely.runtime import float_dtype
 from likely.schema import Schema, SchemaError, as_frame, blocks
 from likely.storage.modules import describe_estimator, restore_estimator, restore_module, save_module
 
+_BYTES_HELD = 24  # of a cell: as a float, and copies of it
+_SMALL = 1 << 20  # bytes that are not worth asking the system how much is free
+_STREAMED = ("Independent", "Mixture", "FactorAnalysis", "ProbabilisticPCA", "RBM", "VAE")
 _CELLS_AT_ONCE = 1 << 20  # of encoded rows that are looked at, or made, together
 
 
@@ -43,6 +47,7 @@ class TableEstimator(TableHooks, Estimator):
     _numbers: ClassVar[Numbers] = "bins"  # how rounded numbers are read; "real" for models of covariances
     _real_only: ClassVar[bool] = False  # reads binary and count columns as real numbers
     _binary_only: ClassVar[bool] = False  # refuses columns that are not binary
+    _holds_rows: ClassVar[bool] = False  # its fit holds all rows, as floats of double precision
     _apart: ClassVar[tuple[str, ...]] = (
         "params_", "schema_", "columns_", "cells_", "feature_names_in_", "target_",
     )  # fmt: skip
@@ -60,6 +65,7 @@ class TableEstimator(TableHooks, Estimator):
         What the columns are is read off the rows, each once; their units and bins go by the weights as well.
         """
         X = self._checked(X, reset=True)
+        self._check_memory(X)
         schema = self._given_schema(X)
         self._check_kinds(schema)
         self.schema_ = schema.as_real() if self._real_only else schema
@@ -69,6 +75,16 @@ class TableEstimator(TableHooks, Estimator):
         self.cells_ = self._fit_cells(encoded, weight)
         self.columns_ = self.cells_.columns
         return encoded
+
+    def _check_memory(self, X: Any) -> None:
+        """Refuse, before any work, a table that a fit would have to hold and memory does not."""
+        n_bytes = _BYTES_HELD * len(X) * (np.shape(X)[1] if hasattr(X, "shape") else 1)
+        if self._holds_rows and n_bytes > _SMALL and n_bytes > memory_limit():
+            raise ValueError(
+                f"{type(self).__name__} holds all rows while it learns: these take about {n_bytes / 1e9:,.1f} GB, and "
+                f"{memory_limit() / 1e9:,.1f} are free: give fewer rows, or use a model that goes over rows block by "
+                f"block, such as {', '.join(_STREAMED)}."
+            )
 
     def _fit_cells(self, encoded: np.ndarray, weight: np.ndarray | None = None) -> Cells:
         """The cells of the columns, as rows of a fit ask for."""
@@ -100,6 +116,10 @@ class TableEstimator(TableHooks, Estimator):
 
     def _read(self, X: Any) -> np.ndarray:
         return self.schema_.encode(self._checked(X, reset=False))
+
+    def _read_by_blocks(self, X: Any) -> Any:
+        """The same for a fit, which goes over rows by blocks: many rows of a data frame are not encoded at once."""
+        return self.schema_.encode_by_blocks(self._checked(X, reset=False))
 
     def _standard(self, encoded: np.ndarray) -> np.ndarray:
         """Encoded rows in standard units."""

@@ -14,6 +14,7 @@ import numpy as np
 from likely.contract.estimator import Estimator, FitRun
 from likely.contract.settings import Count, Decay, Fraction, NonNegative, Positive, Whole, settings_of
 from likely.training import TrainingConfig
+from likely.training.config import room
 from likely.training.optimisers import Schedule
 
 # Rows that a training sees in all where nobody says for how many epochs: 100 epochs of 10,000 rows, half a minute of
@@ -98,7 +99,7 @@ class HeldOut(EarlyStopped):
         """
         places = np.arange(len(rows)) if among is None else np.flatnonzero(among)
         n_held = int(self.held_out * len(rows))
-        too_large = rows.nbytes > getattr(self, "memory_budget", np.inf)
+        too_large = rows.nbytes > room(getattr(self, "memory_budget", 1 << 62))
         if run.valid is not None or too_large or n_held < MIN_HELD_OUT or n_held > len(places) // 2:
             return rows, run
         # A fold of the key, so that all that is drawn from it is the same with rows held out and without.

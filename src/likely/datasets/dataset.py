@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -86,10 +87,13 @@ class Split(NamedTuple):
         """The three parts of an array or of a data frame."""
         return rows[self.train], rows[self.valid], rows[self.test]
 
-    def take_apart(self, columns: list[pl.Series]) -> list[pl.DataFrame]:
+    def take_apart(
+        self, columns: list[pl.Series], keep: Callable[[pl.Series], pl.Series] | None = None
+    ) -> list[pl.DataFrame]:
         """The three parts of a polars frame of these columns, which are taken off the list one by one.
 
-        Where nobody else holds them, the whole goes as the parts come, and memory never has both.
+        Where nobody else holds them, the whole goes as the parts come, and memory (or the disk, where columns are put
+        away by `keep`) never has both.
         """
         import polars as pl
 
@@ -97,7 +101,7 @@ class Split(NamedTuple):
         parts: list[list[pl.Series]] = [[], [], []]
         while columns:
             for part, cells in zip(parts, self.take(columns.pop()), strict=True):
-                part.append(cells)
+                part.append(cells if keep is None else keep(cells))
         return [pl.DataFrame(part) for part in parts]
 
     def row_numbers(self, n_rows: int) -> dict[str, np.ndarray]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from likely.memory import allocate
 from likely.schema.column import Column
 from likely.schema.values import encode_values
 
@@ -35,7 +36,18 @@ class FrameRows:
     def __init__(self, columns: Sequence[Column], frame: Any):
         self.shape = (len(frame), len(columns))
         self._columns = tuple(columns)
-        self._cells = [_kept(column, frame[column.name]) for column in columns]
+        coded = [column.name for column in columns if _is_coded(column)]
+        codes = allocate((len(coded), len(frame)), np.float32)
+        self._cells: list[Any] = []
+        for column in columns:
+            # All of a column is encoded once, so that a bad cell is named by its row.
+            encoded = encode_values(column, frame[column.name])
+            if _is_coded(column):
+                own = codes[coded.index(column.name)]
+                own[:] = encoded
+                self._cells.append(own)
+            else:
+                self._cells.append(frame[column.name])
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -62,8 +74,5 @@ class FrameRows:
         return encode_values(self._columns[place], cells[rows])
 
 
-def _kept(column: Column, series: Any) -> Any:
-    """Codes, or the series itself; either way all of it is encoded once, so that a bad cell is named by its row."""
-    encoded = encode_values(column, series)
-    is_coded = column.categories is not None and len(column.categories) < 1 << 24
-    return encoded.astype(np.float32) if is_coded else series
+def _is_coded(column: Column) -> bool:
+    return column.categories is not None and len(column.categories) < 1 << 24

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from likely.memory import on_disk
 from likely.schema.column import Column, SchemaError
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
@@ -38,10 +39,22 @@ def _check_names_differ(X: Any) -> None:
         raise SchemaError(f"columns {first} and {second} are both called {name!r}: rename one, or drop it.")
 
 
-def make_frame(columns: Sequence[Column], cells: Sequence[np.ndarray], library: str) -> Any:
-    """A native data frame of decoded cells, a column each, with the types that the columns had."""
-    first, *rest = [_series(column, values, library) for column, values in zip(columns, cells, strict=True)]
+def make_frame(columns: Sequence[Column], cells: Iterable[np.ndarray], library: str, apart: bool = False) -> Any:
+    """A native data frame of decoded cells, a column each, with the types that the columns had.
+
+    Columns that memory is not to hold are put on the disk one by one, where the library is one whose columns can be.
+    """
+    made = (_series(column, values, library) for column, values in zip(columns, cells, strict=True))
+    if apart and library == "polars":
+        made = (_put_away(series) for series in made)
+    first, *rest = made
     return first.to_frame().with_columns(*rest).to_native()
+
+
+def _put_away(series: Any) -> Any:
+    import narwhals as nw
+
+    return nw.from_native(on_disk(series.to_native()), series_only=True)
 
 
 def like_given(made: Any, given: Any, names: Sequence[str]) -> Any:

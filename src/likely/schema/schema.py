@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from likely.memory import is_large
 from likely.schema.arrays import as_array, blocks, infer_array
 from likely.schema.column import CODED, Column, Kind, LeftOut, SchemaError
 from likely.schema.frame_rows import LARGE, FrameRows
@@ -245,8 +246,8 @@ class Schema:
         rows = np.asarray(rows, dtype=np.float64)
         if self.frame is not None:
             is_new = like is None
-            cells = [decode_values(column, rows[:, i], is_new=is_new) for i, column in enumerate(self.columns)]
-            made = make_frame(self.columns, cells, self.frame)
+            cells = (decode_values(column, rows[:, i], is_new=is_new) for i, column in enumerate(self.columns))
+            made = make_frame(self.columns, cells, self.frame, apart=is_large(rows.nbytes))
             return self._with_constants(made) if like is None else like_given(made, like, self.names)
         changed = [i for i, c in enumerate(self.columns) if c.categories is not None or c.kind == "grid"]
         if not changed:

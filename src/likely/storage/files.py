@@ -17,7 +17,7 @@ import os
 import struct
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -43,10 +43,15 @@ def write_atomically(path: str | os.PathLike, *parts: bytes | memoryview) -> Non
     ------
     FileError : there is no such folder, no room, or no right to write; the old file is as it was.
     """
+    write_through(path, lambda file: file.writelines(parts))
+
+
+def write_through(path: str | os.PathLike, write: Callable[[BinaryIO], Any]) -> None:
+    """The same of what `write` puts into the file, which need not be in memory at a time."""
     target = Path(path)
     check_writable(target)
     try:
-        _write_beside(target, parts)
+        _write_beside(target, write)
     except OSError as error:
         raise FileError(f"cannot write {target}: {_reason(error, target.parent)}") from error
 
@@ -63,7 +68,7 @@ def check_writable(path: str | os.PathLike) -> None:
         raise FileError(f"cannot write {target}: {_reason(error, target.parent)}")
 
 
-def _write_beside(target: Path, parts: tuple[bytes | memoryview, ...]) -> None:
+def _write_beside(target: Path, write: Callable[[BinaryIO], Any]) -> None:
     remove_remains(target)
     handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.{os.getpid()}-", suffix=".part")
     name = Path(beside).name
@@ -72,7 +77,7 @@ def _write_beside(target: Path, parts: tuple[bytes | memoryview, ...]) -> None:
         with os.fdopen(handle, "wb") as file:
             with contextlib.suppress(OSError):  # Some network file systems have no locks; others then go by numbers.
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            file.writelines(parts)
+            write(file)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(beside, 0o666 & ~_umask())  # mkstemp makes files that only their owner can read

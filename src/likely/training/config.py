@@ -7,7 +7,15 @@ from dataclasses import asdict, dataclass
 from numbers import Integral, Real
 from typing import Any
 
+from likely.memory import stated_memory
 from likely.training.optimisers import OPTIMIZERS, SCHEDULES, OptimiserSpec, Optimizer, Schedule
+
+_SHARE = 0.25  # of the memory that is allowed
+
+
+def room(memory_budget: int) -> int:
+    """Bytes that rows may take at a time: the budget, or less where little memory is allowed."""
+    return int(min(memory_budget, max(1 << 20, _SHARE * stated_memory())))
 
 
 @dataclass(frozen=True)
@@ -29,7 +37,8 @@ class TrainingConfig:
         plain mean of all steps.
     patience : epochs without a better validation loss after which to stop.
     validate_every : epochs between validations; the last epoch is always validated.
-    memory_budget : bytes; rows that take more are streamed.
+    memory_budget : bytes; rows that take more, or more than a quarter of what LIKELY_MEMORY or a limit of the process
+        allows, are streamed.
 
     Examples
     --------
@@ -70,6 +79,11 @@ class TrainingConfig:
         self._real("gradient_clip", 0.0, optional=True)
         self._real("averaging", 0.0, 1.0, optional=True)
         self._check_lbfgs()
+
+    @property
+    def room(self) -> int:
+        """Bytes that rows may take at a time."""
+        return room(self.memory_budget)
 
     def _check_lbfgs(self) -> None:
         if self.optimizer != "lbfgs":

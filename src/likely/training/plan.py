@@ -114,7 +114,7 @@ def _feed(rows: Any, config: TrainingConfig, key: Array, dtype: Any, aligned: in
         dtype=dtype,
         batch_size=config.batch_size,
         n_epochs=config.n_epochs,
-        budget=config.memory_budget,
+        budget=config.room,
         aligned=aligned,
         words=np.asarray(jax.random.key_data(key)).ravel().tolist(),
         mesh=mesh,

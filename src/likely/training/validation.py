@@ -39,7 +39,7 @@ class Validator:
     ) -> None:
         width = min(max(config.batch_size or len(rows), MIN_BATCH), len(rows))
         self.width = width if mesh is None else -(-width // mesh.size) * mesh.size
-        self.blocks, self.mesh = Blocks(rows, dtype, config.memory_budget, self.width), mesh
+        self.blocks, self.mesh = Blocks(rows, dtype, config.room, self.width), mesh
         arrays, static = split((rest, comparable(validate)))
         self.inputs = Inputs(place(arrays, mesh), place(key, mesh), {})
         self.compiled = validation(ValidationProgram(static, mesh))

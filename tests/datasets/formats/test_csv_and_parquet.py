@@ -171,12 +171,12 @@ def test_text_round_trips_through_pandas(rows):
 def test_parquet_round_trip(tmp_path):
     table = pl.DataFrame({"a": [1, None, 3], "b": ["x", None, "y"], "c": [0.5, math.inf, None]})
     table.write_parquet(tmp_path / "table.parquet")
-    assert read_parquet(tmp_path / "table.parquet").equals(table)
+    assert read_parquet(tmp_path / "table.parquet").frame.equals(table)
 
 
 def test_parquet_of_pandas(tmp_path):
     pd.DataFrame({"a": [1.0, np.nan], "b": ["x", None]}).to_parquet(tmp_path / "table.parquet", index=False)
-    assert read_parquet(tmp_path / "table.parquet").rows() == [(1.0, "x"), (None, None)]
+    assert read_parquet(tmp_path / "table.parquet").frame.rows() == [(1.0, "x"), (None, None)]
 
 
 def test_damaged_parquet(tmp_path):

@@ -10,49 +10,85 @@ from typing import TYPE_CHECKING, Any
 from likely.datasets.errors import DataError, DataNotFoundError
 from likely.datasets.formats.compressed import read_chunks
 from likely.datasets.formats.delimited.options import TableOptions
+from likely.datasets.formats.delimited.pieces import Keep
 from likely.datasets.formats.delimited.table import Needed, Table, check_drop, parse_table
 from likely.datasets.formats.parquet_claims import check_claims
-from likely.datasets.memory import free_memory
+from likely.memory import NoRoomError, check_room, memory_limit, on_disk
 
 if TYPE_CHECKING:
     import polars as pl
 
 _BYTES_A_CELL = 8  # of a number; words take as much at least
 _BYTES_A_BLOCK = 1 << 20  # A text is split and typed in blocks of that size, so that it is never held whole.
+_SHARE = 0.25  # of the memory, which a table in memory may take; while it is read there are up to two copies more
+_INFLATED = 5  # how many times its size a compressed text has
+# Copies of a table that lie on the disk at a time: its pieces and its columns, or these and the rows of a model.
+_COPIES = 2.5
+_COLUMNS_AT_ONCE = 6  # copies of one column, while it is looked at
 
 
-def read_parquet(path: Path) -> pl.DataFrame:
-    """The table in a Parquet file."""
+def read_parquet(path: Path, options: TableOptions | None = None) -> Table:
+    """The table in a Parquet file; of one that is large for the memory, columns that lie on the disk."""
     import polars as pl
 
+    options = options or TableOptions()
     if not path.is_file():
         raise DataNotFoundError(f"there is no file {path}.")
     with unchanged(path):
         try:
             check_claims(path)
-            _check_room(path)
-            return pl.read_parquet(path)
+            names = list(pl.read_parquet_schema(path))
+            keep = _keep_for_parquet(path, len(names))
+            if keep is None:
+                return Table(without_missing(without_columns(pl.read_parquet(path), options, path), options))
+            check_drop(names, options, path)
+            columns = [
+                keep(without_missing(pl.read_parquet(path, columns=[name]), options).to_series(0))
+                for name in names
+                if name not in options.drop
+            ]
+            return Table(pl.DataFrame(columns), keep=keep)
+        except NoRoomError:
+            raise
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, OverflowError) as error:
             raise DataError(f"{path} is no Parquet file, or damaged: {_first_line(error)}.") from None
 
 
-def _check_room(path: Path) -> None:
-    """Refuse a table that does not fit into the memory: a kilobyte of Parquet may say "a billion times the same"."""
+def _keep_for_parquet(path: Path, n_columns: int) -> Keep | None:
+    """How to keep the columns; refuses a table for which there is no room.
+
+    A kilobyte of Parquet may say "a billion times the same".
+    """
     import polars as pl
 
     n_rows = int(pl.scan_parquet(path).select(pl.len()).collect().item())
-    n_bytes, free = n_rows * len(pl.read_parquet_schema(path)) * _BYTES_A_CELL, free_memory()
-    if n_bytes > free:
+    column, free = n_rows * _BYTES_A_CELL, memory_limit()
+    if _COLUMNS_AT_ONCE * column > free and column * n_columns > _SHARE * free:
         raise DataError(
-            f"{path} has {n_rows:,} rows, which take {n_bytes / 1e9:,.0f} GB of memory; {free / 1e9:,.0f} are free: "
-            "read some of its rows or columns, or write fewer."
+            f"{path} has {n_rows:,} rows, of which a single column takes {column / 1e9:,.2g} GB of memory, some times "
+            f"over while it is read; {free / 1e9:,.2g} are free: read some of its rows, or write fewer."
         )
+    return keep_for(path, column * n_columns)
+
+
+def keep_for(path: Path, n_bytes: float) -> Keep | None:
+    """How to keep the columns of a table of so many bytes: None in memory; else on the disk, where there is room."""
+    if n_bytes <= _SHARE * memory_limit():
+        return None
+    check_room(_COPIES * n_bytes, f"the rows of {path}")
+    return on_disk
 
 
 def read_csv(path: Path, options: TableOptions | None = None, needed: Mapping[str, Needed] | None = None) -> Table:
-    """The table in a CSV file (.gz or plain), with remarks on how it was read; see `parse_csv`."""
+    """The table in a CSV file (.gz or plain), with remarks on how it was read; see `parse_csv`.
+
+    Of one that is large for the memory the columns lie on the disk.
+    """
     with unchanged(path):
-        return parse_table(lambda: read_chunks(path, size=_BYTES_A_BLOCK), path, options or TableOptions(), needed)
+        size = path.stat().st_size if path.is_file() else 0  # what is absent is refused where it is opened
+        keep = keep_for(path, size * (_INFLATED if path.suffix.lower() == ".gz" else 1))
+        source = lambda: read_chunks(path, size=_BYTES_A_BLOCK)  # noqa: E731
+        return parse_table(source, path, options or TableOptions(), needed, keep)
 
 
 @contextmanager

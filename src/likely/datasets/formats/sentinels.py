@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -18,7 +19,9 @@ _MOST_SENTINELS = 3  # of one column, such as -99, -999 and -9999
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-def without_sentinels(frame: pl.DataFrame, keep: bool) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def without_sentinels(
+    frame: pl.DataFrame, keep: bool, put: Callable[[pl.Series], pl.Series] | None = None
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """The table with null for numbers that are surely codes for unobserved cells, and remarks on those that may be.
 
     A number of nines (99, 999, 99.99, ..., of two digits at least) is one
@@ -27,14 +30,14 @@ def without_sentinels(frame: pl.DataFrame, keep: bool) -> tuple[pl.DataFrame, tu
     - perhaps, if it occurs only once so; or if it is the least or the greatest number of its column, occurs twice or
       more, and is farther from the others than these are from each other.
 
-    With `keep` all stay numbers, and are mentioned only.
+    With `keep` all stay numbers, and are mentioned only. Columns that change are `put` where the others are.
     """
     notes, columns = Notes(), []
     for cells in frame.iter_columns():
         if cells.dtype.is_numeric():
             found = _without(cells, notes, keep)
             if found is not cells:
-                columns.append(found)
+                columns.append(found if put is None else put(found))
     return (frame.with_columns(columns) if columns else frame), notes.lines()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -16,9 +17,10 @@ from likely.datasets.dataset import Dataset, cut_validation, split_rows
 from likely.datasets.errors import DataError, DataNotFoundError
 from likely.datasets.formats.amat import read_amat
 from likely.datasets.formats.compressed import stem_of
-from likely.datasets.formats.csv_and_parquet import read_csv, read_parquet, without_columns, without_missing
+from likely.datasets.formats.csv_and_parquet import read_csv, read_parquet
 from likely.datasets.formats.delimited.markers import SIGNS
 from likely.datasets.formats.delimited.options import TableOptions
+from likely.datasets.formats.delimited.pieces import Keep
 from likely.datasets.formats.delimited.table import Needed, Table
 from likely.datasets.formats.idx import read_idx
 from likely.datasets.formats.numpy_files import part_of, read_npy, read_npz
@@ -143,7 +145,7 @@ def read_table(path: str | os.PathLike[str], *, schema: Schema | None = None, **
         if len(arrays) != 1:
             raise DataError(f"{path} holds the arrays {', '.join(arrays)}; needed is a single one.")
         table = Table(_prepared(next(iter(arrays.values())), path, given))
-    rows, _, notes = _describe(table.frame, path, Reading(table=given), schema)
+    rows, _, notes = _describe(table.frame, path, Reading(table=given), schema, table.keep)
     return replace(table, frame=rows, notes=table.notes + notes)
 
 
@@ -159,28 +161,41 @@ def needed_by(schema: Schema) -> dict[str, Needed]:
 
 
 def _read(path: Path, name: str, options: TableOptions, needed: Mapping[str, Needed] | None = None) -> Table:
+    """The table in a file, with a remark where it is gone through on the disk."""
+    table = _table_of(path, name, options, needed)
+    if table.keep is None:
+        return table
+    about = f"the table is large for the memory, and lies in temporary files in {tempfile.gettempdir()}."
+    return replace(table, notes=(*table.notes, about))
+
+
+def _table_of(path: Path, name: str, options: TableOptions, needed: Mapping[str, Needed] | None) -> Table:
     if name == "csv":
         if options.separator is None and ".tsv" in path.name.lower():
             options = replace(options, separator="\t")
         table = read_csv(path, options, needed)
         check_finite(table, path)
         return table
-    rows = {"parquet": read_parquet, "npy": read_npy, "idx": read_idx, "amat": read_amat}[name](path)
-    table = Table(_prepared(rows, path, options))
     if name == "parquet":
+        _refuse_text_options(path, options)
+        table = read_parquet(path, options)
         check_finite(table, path)
-    return table
+        return table
+    return Table(_prepared({"npy": read_npy, "idx": read_idx, "amat": read_amat}[name](path), path, options))
 
 
-def _prepared(rows: Any, path: Path, options: TableOptions) -> Any:
-    """Rows of a file that is no text, without the columns to be dropped and the cells that are called unobserved."""
+def _refuse_text_options(path: Path, options: TableOptions) -> None:
+    """Refuse options that say how a text is read, of a file that is none."""
     of_text = [
         name for name in ("decimal", "header", "separator", "encoding", "dates") if getattr(options, name) is not None
     ]
     if of_text:
         raise DataError(f"{path} is no CSV file, which alone has a {of_text[0]}: leave out --{of_text[0]}.")
-    if hasattr(rows, "columns"):
-        return without_missing(without_columns(rows, options, path), options)
+
+
+def _prepared(rows: np.ndarray, path: Path, options: TableOptions) -> np.ndarray:
+    """An array of a file without the cells that are called unobserved."""
+    _refuse_text_options(path, options)
     if options.drop:
         raise DataError(f"{path} holds an array, whose columns have no names to drop: drop is for tables.")
     if not options.missing_numbers:
@@ -235,7 +250,7 @@ def _unlike_columns(frames: list[Any]) -> list[str]:
 
 
 def _from_whole(table: Table, path: Path, reading: Reading) -> Dataset:
-    rows, schema, notes = _describe(table.frame, path, reading)
+    rows, schema, notes = _describe(table.frame, path, reading, put=table.keep)
     notes = table.notes + notes
     split = split_rows(len(rows), name=str(path), seed=reading.seed, shuffle=reading.shuffle)
     numbers = split.row_numbers(len(rows))
@@ -243,8 +258,9 @@ def _from_whole(table: Table, path: Path, reading: Reading) -> Dataset:
         train, valid, test = split.take(rows)
     else:
         columns = rows.get_columns()
+        keep = table.keep
         del rows, table  # The columns are then held by the list alone, and go one by one.
-        train, valid, test = split.take_apart(columns)
+        train, valid, test = split.take_apart(columns, keep)
     return Dataset(train, valid, test, schema, stem_of(path), notes=notes, row_numbers=numbers)
 
 
@@ -286,7 +302,7 @@ def _join(rows: dict[str, Any], path: Path) -> Any:
 
 
 def _describe(
-    rows: Any, path: Path, reading: Reading, schema: Schema | None = None
+    rows: Any, path: Path, reading: Reading, schema: Schema | None = None, put: Keep | None = None
 ) -> tuple[Any, Schema, tuple[str, ...]]:
     """Rows as a matrix or frame, their schema, over all rows, so that every part fits it; and remarks."""
     shape = reading.image_shape
@@ -301,7 +317,7 @@ def _describe(
     elif reading.binarize is not None:
         raise DataError(f"{path} is a table; binarize is for pictures.")
     else:
-        rows, notes = without_sentinels(rows, keep=bool(reading.table.missing))
+        rows, notes = without_sentinels(rows, bool(reading.table.missing), put)
     if len(rows) == 0:
         raise DataError(f"{path} has no rows.")
     if schema is not None:

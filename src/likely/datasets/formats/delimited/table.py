@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -17,6 +17,7 @@ from likely.datasets.formats.delimited.header import names_of
 from likely.datasets.formats.delimited.markers import HOLES, MARKERS
 from likely.datasets.formats.delimited.notes import Notes
 from likely.datasets.formats.delimited.options import TableOptions
+from likely.datasets.formats.delimited.pieces import Keep, Lines, ReadColumn, Shelf, joined
 from likely.datasets.formats.delimited.rows import NotUtf8, Rows
 from likely.datasets.formats.delimited.text_columns import Plan, convert, plan, plan_words
 from likely.schema.spelling import did_you_mean, listed
@@ -41,66 +42,38 @@ class Table:
     frame : polars data frame, null where a cell is unobserved.
     notes : remarks for people on how it was read, a sentence each.
     lines : the line of the file on which each row begins; None where rows have no lines, as in Parquet.
+    keep : how its columns were put away, where they are more than memory is to hold; None where they are in memory.
     """
 
     frame: pl.DataFrame
     notes: tuple[str, ...] = ()
     lines: Lines | None = None
+    keep: Keep | None = None
 
     def place(self, row: int) -> str:
         """Where a row is found: its line in a text, else its number, from 1 on."""
         return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
 
 
-class Lines:
-    """The line on which each row begins, kept in full only where blank lines or long cells make them irregular."""
-
-    def __init__(self) -> None:
-        self._firsts: list[int] = []
-        self._blocks: list[tuple[int, np.ndarray | None]] = []
-        self.n_rows = 0
-
-    def add(self, lines: np.ndarray) -> None:
-        """The lines of the next rows."""
-        if not len(lines):
-            return
-        regular = lines[-1] - lines[0] == len(lines) - 1
-        self._firsts.append(self.n_rows)
-        self._blocks.append((int(lines[0]), None if regular else lines.astype(np.int64)))
-        self.n_rows += len(lines)
-
-    def __getitem__(self, row: int) -> int:
-        block = int(np.searchsorted(self._firsts, row, side="right")) - 1
-        first, lines = self._blocks[block]
-        row -= self._firsts[block]
-        return first + row if lines is None else int(lines[row])
-
-
-@dataclass
-class _Column:
-    """A column as far as it is read: pieces of text, or of numbers while all cells are plain ones."""
-
-    name: str
-    position: int
-    pieces: list[pl.Series] = field(default_factory=list)
-    is_text: bool = False
-    has_text: bool = False  # Pieces of text follow pieces of numbers: it is to be read again.
-    suspect: bool = False  # The plain numbers may be something else: 1.234 or 01234.
-    n_markers: int = 0
-    marker: tuple[int, str] | None = None
-
-
-def parse_table(source: Source, path: Path, options: TableOptions, needed: Mapping[str, Needed] | None = None) -> Table:
+def parse_table(
+    source: Source,
+    path: Path,
+    options: TableOptions,
+    needed: Mapping[str, Needed] | None = None,
+    keep: Keep | None = None,
+) -> Table:
     """The table in a CSV text.
 
     Parameters
     ----------
     source : gives the chunks of the text's bytes, each time that it is called.
     needed : what columns must be, for a table that is to be like another one.
+    keep : puts columns away as they are read; None keeps all of them in memory.
     """
+    shelf = Shelf(keep)
     encoding = options.encoding or encodings.encoding_by_mark(source, path)
     try:
-        return _Reader(source, path, options, encoding, dict(needed or {})).read()
+        return _Reader(source, path, options, encoding, dict(needed or {}), shelf).read()
     except NotUtf8 as bad:
         if options.encoding is not None:
             raise DataError(
@@ -108,7 +81,7 @@ def parse_table(source: Source, path: Path, options: TableOptions, needed: Mappi
                 "UTF-8: give another --encoding, such as cp1252, or none."
             ) from None
         encoding = encodings.encoding_of_bad_utf8(source, bad.error, path, bad.line, bad.offset)
-        found = _Reader(source, path, options, encoding, dict(needed or {}))
+        found = _Reader(source, path, options, encoding, dict(needed or {}), shelf)
         found.notes.add(
             f"the text is no UTF-8 (byte {bad.error.object[bad.error.start]:#04x} on line {bad.line}), and was read as "
             f"Windows-1252; --encoding gives another."
@@ -119,11 +92,19 @@ def parse_table(source: Source, path: Path, options: TableOptions, needed: Mappi
 class _Reader:
     """One reading of a text."""
 
-    def __init__(self, source: Source, path: Path, options: TableOptions, encoding: str, needed: dict[str, Needed]):
+    def __init__(
+        self,
+        source: Source,
+        path: Path,
+        options: TableOptions,
+        encoding: str,
+        needed: dict[str, Needed],
+        shelf: Shelf,
+    ):
         self.source, self.path, self.options, self.encoding = source, path, options, encoding
-        self.needed = needed
+        self.needed, self.shelf = needed, shelf
         self.notes, self.lines = Notes(), Lines()
-        self.columns: list[_Column] = []
+        self.columns: list[ReadColumn] = []
         self.separator = options.separator
         self.n_columns = 0
         self.n_rows = 0
@@ -139,7 +120,7 @@ class _Reader:
         again = [column for column in self.columns if column.has_text or column.suspect]
         if again:
             self._read_again(again)
-        texts = {column.name: _joined(column) for column in self.columns if column.is_text}
+        texts = {column.name: joined(column) for column in self.columns if column.is_text}
         plans = {name: self._plan(name, cells) for name, cells in texts.items() if self.needed.get(name) != "text"}
         has_points = any(
             piece.dtype == pl.Float64 for column in self.columns if not column.is_text for piece in column.pieces[:1]
@@ -150,11 +131,14 @@ class _Reader:
         for column in sorted(self.columns, key=lambda column: not column.is_text):
             if column.is_text:
                 column.pieces.clear()
-                frame[column.name] = self._typed(column.name, texts.pop(column.name), plans.get(column.name, Plan()))
+                typed = self._typed(column.name, texts.pop(column.name), plans.get(column.name, Plan()))
             else:
-                frame[column.name] = self._plain(column)
+                typed = self._plain(column)
+                column.pieces.clear()
+            frame[column.name] = self.shelf.put(typed)
         ordered = {column.name: frame.pop(column.name) for column in self.columns}
-        return Table(self._without_row_numbers(pl.DataFrame(ordered)), self.notes.lines(), self.lines)
+        rows = self._without_row_numbers(pl.DataFrame(ordered))
+        return Table(rows, self.notes.lines(), self.lines, self.shelf.keep)
 
     # Reading the text: first all columns, plain numbers as numbers; then those again that turned out to be text.
 
@@ -173,16 +157,17 @@ class _Reader:
                 self._add(column, cells[:, column.position])
             self.n_rows += len(cells)
             self.lines.add(lines)
+            self.shelf.add(self.columns, cells.estimated_size())
         if not self.n_columns:
             raise DataError(f"{self.path} is empty.")
         self._trim(rows, self.columns)
 
-    def _trim(self, rows: Rows, columns: list[_Column]) -> None:
+    def _trim(self, rows: Rows, columns: list[ReadColumn]) -> None:
         """Take off the blank lines at the end, which in a single column are read as unobserved cells."""
         if rows.n_columns == 1 and rows.n_trailing_blanks:
             self.n_rows = max(0, sum(map(len, columns[0].pieces)) - rows.n_trailing_blanks) if columns else 0
             for column in columns:
-                column.pieces = [_joined(column).head(self.n_rows)] if column.pieces else []
+                column.pieces = [joined(column).head(self.n_rows)] if column.pieces else []
 
     def _begin(self, cells: pl.DataFrame, lines: np.ndarray) -> tuple[pl.DataFrame, np.ndarray]:
         """The columns by the first block; the block without its header."""
@@ -199,10 +184,10 @@ class _Reader:
             self.unnamed_first = (cells[0, 0] or "").strip() == ""
             cells, lines = cells[1:], lines[1:]
         check_drop(names, self.options, self.path)
-        self.columns = [_Column(name, i) for i, name in enumerate(names) if name not in self.options.drop]
+        self.columns = [ReadColumn(name, i) for i, name in enumerate(names) if name not in self.options.drop]
         return cells, lines
 
-    def _add(self, column: _Column, cells: pl.Series) -> None:
+    def _add(self, column: ReadColumn, cells: pl.Series) -> None:
         """The next cells of a column: as numbers if they and all before them are plain numbers, else as text."""
         if column.has_text:
             return
@@ -213,6 +198,7 @@ class _Reader:
             column.is_text = True
             if column.has_text:
                 column.pieces.clear()
+                column.n_put_away = 0
                 return
             found = self._cleaned(cells)
         column.pieces.append(found)
@@ -225,7 +211,7 @@ class _Reader:
         holes = [*HOLES, *self.options.missing_words]
         return pl.select(pl.when(cells.is_in(holes)).then(None).otherwise(cells).alias(cells.name)).to_series()
 
-    def _plain_numbers(self, column: _Column, cells: pl.Series) -> pl.Series | None:
+    def _plain_numbers(self, column: ReadColumn, cells: pl.Series) -> pl.Series | None:
         """Cells as integers or floats, None if they are not all plain numbers, beside markers of unobserved cells."""
         import polars as pl
 
@@ -246,7 +232,7 @@ class _Reader:
             column.n_markers += int(marked.sum())
         return found
 
-    def _as_number(self, column: _Column, cells: pl.Series) -> pl.Series | None:
+    def _as_number(self, column: ReadColumn, cells: pl.Series) -> pl.Series | None:
         import polars as pl
 
         found = cells.cast(pl.Int64, strict=False)
@@ -263,7 +249,7 @@ class _Reader:
         column.suspect |= self._is_suspect(column, cells, found)
         return found.fill_nan(None)
 
-    def _is_suspect(self, column: _Column, cells: pl.Series, found: pl.Series) -> bool:
+    def _is_suspect(self, column: ReadColumn, cells: pl.Series, found: pl.Series) -> bool:
         """Whether floats may be whole numbers with points in them, or codes of more digits than floats hold."""
         largest = found.abs().max()
         if isinstance(largest, float) and largest >= _LONGEST and cells.str.contains(r"^\d{19,}$").any():
@@ -273,11 +259,11 @@ class _Reader:
         head = cells.drop_nulls().head(_N_SNIFFED)
         return bool(head.str.strip_chars().str.contains(numbers.AMBIGUOUS_POINT).all())
 
-    def _read_again(self, columns: list[_Column]) -> None:
+    def _read_again(self, columns: list[ReadColumn]) -> None:
         """Read columns whose first cells are plain numbers, and later ones not, as text."""
         for column in columns:
             column.pieces, column.is_text, column.has_text, column.n_markers = [], True, False, 0
-            column.marker = None
+            column.marker, column.n_put_away = None, 0
         rows = self._rows(sorted(column.position for column in columns))
         places = {position: place for place, position in enumerate(sorted(column.position for column in columns))}
         first = self.has_names
@@ -286,6 +272,7 @@ class _Reader:
             first = False
             for column in columns:
                 column.pieces.append(self._cleaned(cells[:, places[column.position]]))
+            self.shelf.add(columns, cells.estimated_size())
         self._trim(rows, columns)
 
     # What the columns are.
@@ -322,11 +309,11 @@ class _Reader:
             "correct it, or read it as unobserved with --missing."
         )
 
-    def _plain(self, column: _Column) -> pl.Series:
+    def _plain(self, column: ReadColumn) -> pl.Series:
         if column.marker is not None:
             row, marker = column.marker
             remarks.say_marker(self.notes, column.name, marker, column.n_markers, self.lines[row])
-        return self._without_missing_numbers(_joined(column))
+        return self._without_missing_numbers(joined(column))
 
     def _without_missing_numbers(self, values: pl.Series) -> pl.Series:
         import polars as pl
@@ -371,16 +358,3 @@ def _are_codes(cells: pl.Series) -> bool:
     if longest > 18:
         return True
     return longest >= _CODE_WIDTH and widths.min() == longest and bool(filled.str.starts_with("0").any())
-
-
-def _joined(column: _Column) -> pl.Series:
-    """The pieces of a column as one, floats if any of them is."""
-    import polars as pl
-
-    if not column.pieces:
-        return pl.Series(column.name, [], dtype=pl.String)
-    numbers_type = pl.Float64 if any(piece.dtype == pl.Float64 for piece in column.pieces) else pl.Int64
-    target = pl.String if column.is_text else numbers_type
-    out = pl.concat([piece.cast(target) for piece in column.pieces], rechunk=not column.is_text)
-    column.pieces = [out]
-    return out

@@ -29,7 +29,7 @@ from likely.models.energy.harmonium.learning import contrast, keep_scales, negat
 from likely.models.energy.harmonium.machine import RBMParams, small_weights, visible_natural
 from likely.models.energy.normaliser.annealed import Answered
 from likely.objectives.contrastive_bipartite import ChainState, Sparsity
-from likely.runtime import float_dtype, on_device, sum_blocks
+from likely.runtime import float_dtype, has_holes, on_device, sum_blocks
 from likely.training import train
 from likely.training.optimisers import Schedule, SteppedOptimizer
 
@@ -179,7 +179,7 @@ class RBM(EarlyStopped, GradientTrained, Answered):
                 "lower `n_components`."
             )
         whole = valid[~np.isnan(valid).any(axis=1)][:_MOST_HELD_OUT]
-        return None, on_device(whole) if len(whole) and not np.isnan(rows).any() else None
+        return None, on_device(whole) if len(whole) and not has_holes(rows) else None
 
     def _first_state(self, key: jax.Array, mean: jax.Array, variance: jax.Array) -> ChainState:
         shape = (self.n_chains, self.n_components)

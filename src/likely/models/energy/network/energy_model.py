@@ -45,7 +45,7 @@ from likely.models.energy.normaliser.log_sum import evidence_of_sums
 from likely.nets import encoder_features
 from likely.nets.column_interface import spread_locations
 from likely.nets.mlp import Activation
-from likely.runtime import by_blocks, float_dtype, on_device, sum_blocks
+from likely.runtime import by_blocks, float_dtype, has_holes, on_device, sum_blocks
 from likely.schema import SchemaError
 from likely.training import train
 from likely.training.optimisers import Schedule, SteppedOptimizer
@@ -222,7 +222,7 @@ class EnergyModel(GradientTrained, Annealed):
     def energy(self, X: Any) -> np.ndarray:
         """(n_rows,) E(x) of complete rows, in standard units: log p(x) = -E(x) - log Z there."""
         _, rows = self._rows(X)
-        if np.isnan(rows).any():
+        if has_holes(rows):
             raise ValueError("an energy is a function of all cells: impute the NaN cells, or ask for the evidence.")
         return by_blocks(lambda x, _: energies(self.params_, x, self._kind), rows)
 

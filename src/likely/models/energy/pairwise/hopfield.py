@@ -68,6 +68,7 @@ class Hopfield(PairwiseModel):
     beta: Positive = 2.0
     max_iter: Count = 100
 
+    _holds_rows = True
     _also_in_log_z: ClassVar[tuple[str, ...]] = ("memory", "beta")
     _why_not: ClassVar[dict[str, str]] = dict.fromkeys(
         ("transform", "fit_transform", "inverse_transform"), "it has states and no code"

@@ -108,6 +108,7 @@ class Autoregressive(EarlyStopped, GradientTrained, Model):
     schedule: Schedule = "cosine"
     n_importance: Several = 1024
 
+    _holds_rows = True
     _effort = _conditional_effort = "n_importance"
     _why_not: ClassVar[dict[str, str]] = dict.fromkeys(
         ("transform", "fit_transform", "inverse_transform", "denoise"), "its columns share no latent code"

@@ -113,7 +113,7 @@ class BayesianNetwork(Model):
     inference: Literal["auto", "exact"] = "auto"
     memory_budget: Positive | None = None
 
-    _weighted = True
+    _weighted = _holds_rows = True
     _why_not: ClassVar[dict] = WITHOUT_CODE
 
     # ---------------------------------------------------------------------- building

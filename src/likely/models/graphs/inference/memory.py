@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from likely.datasets.memory import free_memory
+from likely.memory import free_memory
 from likely.schema.spelling import listed
 
 _SHARE = 0.25  # of the free memory

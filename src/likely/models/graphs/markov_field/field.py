@@ -89,6 +89,7 @@ class MarkovField(Model):
     inference: Literal["auto", "exact"] = "auto"
     memory_budget: Positive | None = None
 
+    _holds_rows = True
     _sampling_effort: ClassVar[str | None] = "n_sweeps"
     _conditional_effort: ClassVar[str | None] = "n_sweeps"
     _why_not: ClassVar[dict] = WITHOUT_CODE

@@ -21,6 +21,7 @@ from likely.models.graphs.structure.knowledge import Knowledge
 from likely.models.graphs.structure.optimal import optimal
 from likely.models.graphs.structure.scores import LocalScores
 from likely.models.graphs.structure.search import search
+from likely.runtime import has_holes
 
 LEARNED = ("tree", "search", "constraint", "optimal")
 _ROUNDS = 6  # of structural EM, at most
@@ -76,7 +77,7 @@ def learned_graph(
     """
     if learner.structure == "tree":
         return chow_liu(rows, names, columns, knowledge)
-    holed = np.isnan(rows).any()
+    holed = has_holes(rows)
     if not holed:
         graph = _named(learner.learn(rows, columns, knowledge), names)
         knowledge.check(graph, names)

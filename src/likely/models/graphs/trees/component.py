@@ -17,6 +17,7 @@ from likely.models.graphs.circuit import leaves
 from likely.models.graphs.circuit.passes import Passes
 from likely.models.graphs.circuit.plan import Block, Leaf, Plan, Product, Sum, states_of
 from likely.models.graphs.structure.chow_liu import information_of_counts, pairwise_information, spanning_tree
+from likely.runtime import has_holes
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +181,6 @@ class TreePrior:
 
 def codes_of(rows: np.ndarray, cells: Cells) -> np.ndarray | None:
     """(n discrete cells, n) codes, where rows are complete and have no numbers; else None."""
-    if cells.hosts or np.isnan(rows).any():
+    if cells.hosts or has_holes(rows):
         return None
     return np.ascontiguousarray(rows.T.astype(np.int64)[list(cells.discrete)])

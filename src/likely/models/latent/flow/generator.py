@@ -45,7 +45,7 @@ from likely.models.latent.mixture.gaussian_block import GaussianBlock
 from likely.models.latent.variational.variational import importance_conditional, new_rows
 from likely.nets.mlp import Activation
 from likely.objectives.em import run_em
-from likely.runtime import BLOCK_ROWS, by_blocks, draws_by_blocks, float_dtype, in_blocks, sum_blocks
+from likely.runtime import BLOCK_ROWS, by_blocks, draws_by_blocks, float_dtype, has_holes, in_blocks, sum_blocks
 from likely.schema import Schema, SchemaError
 from likely.training import TrainingConfig, train
 from likely.training.optimisers import Schedule
@@ -250,7 +250,7 @@ class Generator(HeldOut, GradientTrained, Model):
 
     def _fit_block(self, block: GaussianBlock, rows: np.ndarray) -> GaussianBlock:
         """Mean and covariance of greatest likelihood: in closed form, or by EM where cells are unobserved."""
-        if not np.isnan(rows).any():
+        if not has_holes(rows):
             sums, n = sum_blocks(partial(_totals, block=block), rows)
             sums, n = jax.tree.map(lambda a: jnp.asarray(a, float_dtype()), (sums, n))
             return gaussian_block.update(block, sums, n, MIN_VARIANCE * len(rows))
@@ -262,7 +262,7 @@ class Generator(HeldOut, GradientTrained, Model):
     def latents(self, X: Any) -> np.ndarray:
         """(n_rows, n_columns) z = g⁻¹(x) of complete rows: standard normal where the model is right."""
         _, rows = self._rows(X)
-        if np.isnan(rows).any():
+        if has_holes(rows):
             raise ValueError("g⁻¹ is a function of all cells: impute the NaN cells first.")
         return by_blocks(partial(_latents, self.params_), rows)
 

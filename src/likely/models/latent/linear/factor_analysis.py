@@ -29,7 +29,7 @@ from likely.models.latent.linear.em import (
     to_working_precision,
 )
 from likely.models.latent.linear.linear_gaussian import LinearGaussian, LinearGaussianParams
-from likely.runtime import float_dtype, on_device
+from likely.runtime import float_dtype, has_holes, on_device
 
 _POWER_STEPS = 4  # towards the leading eigenvectors, to start from; what they lack the iterations make up
 
@@ -161,7 +161,7 @@ class FactorAnalysis(LinearGaussian):
         with careful():
             data = given, on_device(self.min_noise)
             result = fit(ecm_step, initial(key, data, self.n_components), data)
-            if np.isnan(rows).any():
+            if has_holes(rows):
                 result = fit(em_step, result.params, prepare(rows, self.min_noise, run.weight))
         self._keep(result, rows, run.weight)
         return to_working_precision(result.params)

@@ -30,7 +30,7 @@ from likely.models.latent.linear.em import (
 )
 from likely.models.latent.linear.linear_gaussian import LinearGaussian, LinearGaussianParams, canonical
 from likely.objectives.em import EMResult
-from likely.runtime import float_dtype
+from likely.runtime import float_dtype, has_holes
 
 
 def closed_form(given: Moments, n_components: int, min_noise: float) -> LinearGaussianParams:
@@ -103,7 +103,7 @@ class ProbabilisticPCA(LinearGaussian):
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> LinearGaussianParams:
         self._check_components()
-        holes = bool(np.isnan(rows).any())
+        holes = has_holes(rows)
         if holes and self.solver == "closed":
             raise ValueError(
                 "`solver` 'closed' needs complete rows, and some cells are NaN: use solver='auto' or 'em'."

@@ -20,12 +20,13 @@ from likely.models.latent.mixture.em import Prior, Sums, log_prior, maximise
 from likely.models.latent.mixture.strengths import learned_strengths
 from likely.montecarlo.compiled import share_out
 from likely.objectives.em import EMResult
-from likely.runtime import on_device
+from likely.runtime import has_holes, on_device
 
 # Statistics a column from which on looking up is faster: below, products of matrices are.
 _STATISTICS_A_COLUMN = 4
 # Rows are summed in so many parts, whatever the number of cores and processes, so that sums do not depend on it.
 _N_PARTS, _LEAST_ROWS = 16, 2048
+_LOOKED_AT = 1 << 20  # rows of a column at a time
 
 
 class Coded(NamedTuple):
@@ -50,7 +51,7 @@ def coded(rows: np.ndarray, layout: Layout, weight: np.ndarray | None = None) ->
     assert layout.factored is not None
     x = np.ascontiguousarray(rows)
     weight = np.ones(len(x), x.dtype) if weight is None else np.asarray(weight, x.dtype)
-    return Coded(x, weight, _places(layout.factored), bool(np.isnan(x).any()), _log_base(x, weight, layout.factored))
+    return Coded(x, weight, _places(layout.factored), has_holes(x), _log_base(x, weight, layout.factored))
 
 
 def coded_prior(data: Coded, layout: Layout, strength: float, ridge: float) -> Prior:
@@ -155,7 +156,8 @@ def _log_base(x: np.ndarray, weight: np.ndarray, columns: Columns) -> float:
         if block.kind in ("binary", "categorical"):
             continue
         for place in block.places:
-            cells = x[:, place]
-            own = np.asarray(block.family.log_base(on_device(np.nan_to_num(cells))), np.float64)
-            total += float(weight @ np.where(np.isnan(cells), 0, own))
+            for start in range(0, len(x), _LOOKED_AT):
+                cells, count = x[start : start + _LOOKED_AT, place], weight[start : start + _LOOKED_AT]
+                own = np.asarray(block.family.log_base(on_device(np.nan_to_num(cells))), np.float64)
+                total += float(count @ np.where(np.isnan(cells), 0, own))
     return total

@@ -23,7 +23,7 @@ from likely.models.latent.mixture.components import Layout, MixtureParams, log_j
 from likely.models.latent.mixture.gaussian_block import GaussianBlock, Moments
 from likely.objectives.em import blocks_shared_out, summed
 from likely.placement import local
-from likely.runtime import in_blocks, on_device, rounded_up
+from likely.runtime import has_holes, in_blocks, on_device, rounded_up
 
 _ROWS_A_SEED = 20  # that k-means++ looks at, since its time is rows × seeds
 # Rows of a block: 512 stay in the processor's cache between the two matrix products of an iteration. Where a row costs
@@ -66,9 +66,9 @@ def em_step(
 ) -> tuple[MixtureParams, Array]:
     """One EM iteration over groups of blocks of rows; also the mean penalised log-likelihood of the params given."""
     groups, prior = data
-    sums = _sums_of(params, groups[0], layout, mesh)
+    sums = sums_of(params, groups[0], layout, mesh)
     for blocks in groups[1:]:
-        sums = _added(sums, _sums_of(_after(params, sums.counts), blocks, layout, mesh))
+        sums = added(sums, sums_of(_after(params, sums.counts), blocks, layout, mesh))
     best = maximise(params, sums, prior, layout)
     # Both the M-step and the prior's value call LAPACK for all components, and neither needs the other: they are put
     # in a row (see `likely.runtime.after`).
@@ -85,16 +85,20 @@ def _after(params: MixtureParams, first: Array) -> MixtureParams:
     return eqx.tree_at(lambda p: p.gaussian, params, params.gaussian.after(first))
 
 
-def _sums_of(params: MixtureParams, blocks: Blocks, layout: Layout, mesh: Mesh | None) -> Sums:
+def sums_of(params: MixtureParams, blocks: Blocks, layout: Layout, mesh: Mesh | None) -> Sums:
     """The sums of the E-step over a group of blocks."""
     return summed(lambda block: _sums(params, block, layout), blocks, _no_sums(params, blocks, layout), mesh)
 
 
-def _added(complete: Sums, holed: Sums) -> Sums:
-    """The sums of complete rows, which have every column, and of rows with holes."""
-    if holed.seen is not None:
-        complete = complete._replace(seen=jnp.broadcast_to(complete.counts[:, None], holed.seen.shape))
-    return jax.tree.map(jnp.add, complete, holed)
+def added(one: Sums, other: Sums) -> Sums:
+    """The sums of some rows and of others; complete rows have every column, and do not count how many have each."""
+    shape = next((sums.seen.shape for sums in (one, other) if sums.seen is not None), None)
+    if shape is not None:
+        one, other = (
+            sums if sums.seen is not None else sums._replace(seen=jnp.broadcast_to(sums.counts[:, None], shape))
+            for sums in (one, other)
+        )
+    return jax.tree.map(jnp.add, one, other)
 
 
 def log_prior(params: MixtureParams, prior: Prior, layout: Layout) -> Array:
@@ -192,6 +196,13 @@ def _pool_variances(mean: Array, seen: Array, columns: Columns) -> Array:
     return mean.at[:, quadratic].set(location**2 + pooled)
 
 
+def block_rows(n_rows: int, n_columns: int, layout: Layout, k: int, missing: bool) -> int:
+    """How many rows a block has."""
+    # A row costs its cells; with joint Gaussians a vector for each component, and where it has holes a matrix.
+    cost = max(n_columns, k * max(1, len(layout.joint_places)) ** (2 if missing else 1))
+    return min(rounded_up(n_rows), max(_LEAST_BLOCK_ROWS, min(_MOST_BLOCK_ROWS, _BLOCK_NUMBERS // cost)))
+
+
 def blocks_of(
     rows: np.ndarray, layout: Layout, k: int, weights: np.ndarray | None = None, mesh: Mesh | None = None
 ) -> Blocks:
@@ -199,10 +210,8 @@ def blocks_of(
 
     Several devices get a share of the blocks each.
     """
-    missing = np.isnan(rows).any()
-    # A row costs its cells; with joint Gaussians a vector for each component, and where it has holes a matrix.
-    cost = max(rows.shape[1], k * max(1, len(layout.joint_places)) ** (2 if missing else 1))
-    size = min(rounded_up(len(rows)), max(_LEAST_BLOCK_ROWS, min(_MOST_BLOCK_ROWS, _BLOCK_NUMBERS // cost)))
+    missing = has_holes(rows)
+    size = block_rows(len(rows), rows.shape[1], layout, k, missing)
 
     def made(some: np.ndarray, own: np.ndarray | None, n_blocks: int | None = None) -> Blocks:
         x, observed, weight = in_blocks(some, size, rows.dtype, own, n_blocks)
@@ -243,16 +252,21 @@ def prior_of(
 def _overall_mean(groups: tuple[Blocks, ...], layout: Layout, mesh: Mesh | None) -> Array:
     """Mean statistics of the factored columns, moved off the edges by a tenth of a row of ignorance."""
     columns = layout.factored
+    dtype = groups[0].x.dtype
+    nothing = jnp.zeros(columns.n_statistics, dtype), jnp.zeros(columns.n_columns, dtype)
+    total, seen = jax.tree.map(lambda *each: sum(each), *[summed_statistics(blocks, nothing, layout, mesh) for blocks in groups])
+    return (total + 0.1 * columns.ignorance.astype(total.dtype)) / (columns.spread(seen) + 0.1)
+
+
+def summed_statistics(blocks: Blocks, start: Any, layout: Layout, mesh: Mesh | None = None) -> tuple[Array, Array]:
+    """Sums over rows, added to those at the start: statistics of the factored columns, and how many have each."""
 
     def sums(block: Blocks) -> tuple[Array, Array]:
         cells, present = part(block.x, block.observed, layout.factored_places)
         seen = jnp.ones_like(cells) if present is None else present.astype(cells.dtype)
-        return block.weight @ columns.statistics(cells, present), block.weight @ seen
+        return block.weight @ layout.factored.statistics(cells, present), block.weight @ seen
 
-    dtype = groups[0].x.dtype
-    nothing = jnp.zeros(columns.n_statistics, dtype), jnp.zeros(columns.n_columns, dtype)
-    total, seen = jax.tree.map(lambda *each: sum(each), *[summed(sums, blocks, nothing, mesh) for blocks in groups])
-    return (total + 0.1 * columns.ignorance.astype(total.dtype)) / (columns.spread(seen) + 0.1)
+    return summed(sums, blocks, start, mesh)
 
 
 def seeded(

@@ -23,7 +23,9 @@ from likely.contract.evidence import Evidence
 from likely.contract.model import FitRun, Model
 from likely.contract.settings import Count, NonNegative, Positive
 from likely.contract.trained import between
+from likely.memory import taken
 from likely.models.latent.mixture import components
+from likely.models.latent.mixture.chunks import Chunks
 from likely.models.latent.mixture.coded import coded, coded_prior, run_coded, suits, with_learned_strengths
 from likely.models.latent.mixture.components import Layout, MixtureParams
 from likely.models.latent.mixture.em import em_step, groups_of, prior_of, seeded
@@ -131,9 +133,10 @@ class Mixture(Model):
         params: MixtureParams | None = None
         sizes = _stages(len(rows), n_components)
         for number, size in enumerate(sizes):
-            part = slice(None) if size == len(rows) else _part_of(len(rows), size, jax.random.fold_in(key, number))
+            part = _part_of(len(rows), size, jax.random.fold_in(key, number)) if size < len(rows) else slice(None)
             weight = None if run.weight is None else run.weight[part]
-            params = self._em(rows[part], weight, key, n_components, params)
+            some = rows if size == len(rows) else taken(rows, part)
+            params = self._em(some, weight, key, n_components, params)
         if len(sizes) > 1:
             self.history_["n_rows"] = [float(size) for size in sizes]
         return cast(MixtureParams, params)
@@ -150,6 +153,10 @@ class Mixture(Model):
             cells = coded(rows, layout, weight)
             prior = coded_prior(cells, layout, *strengths)
             go = lambda start, limit: run_coded(start, cells, prior, layout, **settings | {"max_iter": limit})  # noqa: E731
+        elif len(rows) > _MOST_ROWS_AT_ONCE and device_mesh() is None:
+            chunks = Chunks(rows, weight, layout, k)
+            prior = chunks.prior(*strengths)
+            go = lambda start, limit: chunks.run(start, prior, self.tol, limit)  # noqa: E731
         else:
             mesh = device_mesh()
             groups = groups_of(rows, layout, k, weight, mesh)

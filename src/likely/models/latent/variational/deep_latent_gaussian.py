@@ -29,7 +29,7 @@ from likely.models.latent.variational.posteriors import LOG_STD_LIMITS, Full, Lo
 from likely.models.latent.variational.variational import Decoded
 from likely.nets import MLP, n_locations
 from likely.objectives.elbo import kl_to_standard_normal
-from likely.runtime import float_dtype
+from likely.runtime import float_dtype, has_holes
 
 # `hold` of a ladder before training (see `Ladder`): a row says where its layers are, whatever comes from above.
 FIRST_HOLD = 1.0
@@ -253,7 +253,7 @@ class DeepLatentGaussian(Decoded):
         if not sizes:
             raise ValueError("`layers` must hold the size of at least one layer, got none.")
         self._warn_of_many(sizes[0], "layers")
-        self.reads_holes_ = bool(np.isnan(rows).any())
+        self.reads_holes_ = has_holes(rows)
         init_key, train_key = jax.random.split(key)
         return self._learn(self._start(self._build(), rows, init_key), rows, train_key, run)
 

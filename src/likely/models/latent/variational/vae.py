@@ -22,7 +22,7 @@ from likely.models.latent.variational.network import Design, VAEParams, first_mo
 from likely.models.latent.variational.posteriors import FAMILIES
 from likely.models.latent.variational.priors import PRIORS
 from likely.models.latent.variational.variational import Decoded
-from likely.runtime import on_device
+from likely.runtime import has_holes, on_device
 
 # Pseudo-inputs of rows with many holes say little: of a table with half of its cells erased 1 nat of complete test rows
 # was lost with them, where the normal prior loses 0.3 at most.
@@ -125,7 +125,7 @@ class VAE(Decoded):
         self._warn_of_many(self.n_components, "n_components")
         # Convolutions are not told of holes: a weight from every cell to every place of the first one would be more
         # weights than all others.
-        self.reads_holes_ = bool(np.isnan(rows).any()) and not len(self.channels)
+        self.reads_holes_ = has_holes(rows) and not len(self.channels)
         init_key, train_key = jax.random.split(key)
         module = self._start(self._build(), rows, init_key)
         if self.prior_ == "vamp":

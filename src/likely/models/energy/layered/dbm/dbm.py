@@ -29,7 +29,7 @@ from likely.models.energy.layered.learning import LayeredState, layered_contrast
 from likely.models.energy.layered.machine import LayeredParams
 from likely.models.energy.layered.stages import Stages, check_layers, steps_rate
 from likely.models.energy.normaliser.log_sum import evidence_of_bounds, evidence_of_sums
-from likely.runtime import by_blocks
+from likely.runtime import by_blocks, has_holes
 
 # Steps of mean field behind evidence and codes, where each row is asked for once and not in every update: three times
 # those of learning by default. The bound rises with every step, so stopping early costs a little of it and no truth.
@@ -97,7 +97,7 @@ class DBM(LayeredModel):
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> LayeredParams:
         check_layers(self.layers)
-        columns, mode = self.columns_, self._mode(holes=bool(np.isnan(rows).any()))
+        columns, mode = self.columns_, self._mode(holes=has_holes(rows))
         init_key, pre_key, train_key = jax.random.split(key, 3)
         n_levels = {"doubled": len(self.layers), "lowest": 1, "none": 0}[mode]
         stages = Stages(run, n_levels + 1)

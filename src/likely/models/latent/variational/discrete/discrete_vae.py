@@ -46,7 +46,7 @@ from likely.models.latent.variational.variational import (
     new_rows,
 )
 from likely.objectives.discrete_elbo import discrete_elbo_loss, negative_discrete_elbo
-from likely.runtime import by_blocks, float_dtype
+from likely.runtime import by_blocks, float_dtype, has_holes
 from likely.training import train
 
 MAX_ENUMERATED_BITS = 8  # A training step passes 2^bits latents a row through the decoder.
@@ -118,7 +118,7 @@ class DiscreteVAE(Variational):
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> DiscreteAutoencoder:
         self._check_sizes()
         self._warn_of_many(self.n_components, "n_components")
-        self.reads_holes_ = bool(np.isnan(rows).any())
+        self.reads_holes_ = has_holes(rows)
         init_key, state_key, train_key = jax.random.split(key, 3)
         module, given = self._first_module(rows, init_key), run
         rows, run = self._divided(rows, train_key, given)

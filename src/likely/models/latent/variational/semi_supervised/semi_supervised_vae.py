@@ -38,7 +38,7 @@ from likely.models.latent.variational.semi_supervised.network import (
 )
 from likely.models.latent.variational.variational import Variational, draws_of
 from likely.objectives.semi_supervised import labelled_loss, negative_labelled_bound
-from likely.runtime import BLOCK_ROWS, by_blocks, on_device
+from likely.runtime import BLOCK_ROWS, by_blocks, has_holes, on_device
 
 
 class SemiSupervisedVAE(Variational):
@@ -139,16 +139,16 @@ class SemiSupervisedVAE(Variational):
         self._sizes("hidden")
         classes, codes = read_labels(run.labels, len(rows), whose=type(self).__name__)
         self._warn_of_many(self.n_components, "n_components")
-        self.classes_, self.reads_holes_ = classes.tolist(), bool(np.isnan(rows).any())
+        self.classes_, self.reads_holes_ = classes.tolist(), has_holes(rows)
         init_key, train_key = jax.random.split(key)
         start = self._start(Partial(first_module, design=self._design()), rows, init_key)
         module = eqx.tree_at(lambda m: m.autoencoder, built(self._build(), init_key, self.columns_), start)
-        has_holes = self.reads_holes_ or (run.valid is not None and bool(np.isnan(run.valid).any()))
+        holed = self.reads_holes_ or (run.valid is not None and bool(np.isnan(run.valid).any()))
         objective = partial(
             negative_labelled_bound,
             # labels are few: together they weigh as much as all rows
             label_weight=self.label_weight * len(rows) / int((codes != UNKNOWN).sum()),
-            has_holes=has_holes,
+            has_holes=holed,
         )
         valid = None if run.valid is None else _with_labels(run.valid, np.full(len(run.valid), UNKNOWN))
         run = FitRun(valid, run.checkpoint, run.resume)

@@ -1,0 +1,181 @@
+"""How much memory there is, and room on the disk for what is larger.
+
+What may take memory is asked of the system: what is free, and what the limits of the process (`ulimit`) and of its
+control group leave. LIKELY_MEMORY, or `--memory` on the command line, says less. Files have no names once they are
+open, so that nothing is left of them however a run ends; they lie where `tempfile` puts things (TMPDIR).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import polars as pl
+
+VARIABLE = "LIKELY_MEMORY"
+SPILL_BYTES = 2 << 30  # An array that is larger goes to a temporary file, and a smaller one that takes
+SPILL_SHARE = 0.25  # more than so much of the memory.
+_UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+# Files with the limits of the control group, and what counts against them in `memory.stat` beside each.
+_GROUPS = {"/sys/fs/cgroup/memory.max": "anon", "/sys/fs/cgroup/memory/memory.limit_in_bytes": "rss"}
+_SMALL = 1 << 20
+_TAKEN_CELLS = 1 << 22
+_NO_LIMIT = 1 << 60  # what control groups of the first version write for "none" is above it
+
+
+class NoRoomError(OSError, ValueError):
+    """The disk has no room for what memory does not hold."""
+
+
+def parse_bytes(text: str) -> float:
+    """A number of bytes as people write it.
+
+    >>> [parse_bytes(text) for text in ("1000", "1.5 GB", "512MiB", "2g")]
+    [1000.0, 1500000000.0, 536870912.0, 2000000000.0]
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]I?)?B?\s*", text.upper())
+    if found is None or float(found[1]) <= 0:
+        raise ValueError(f"memory must be a number of bytes above 0, such as 800MB or 2GiB, got {text!r}.")
+    return float(found[1]) * _UNITS[found[2] or ""]
+
+
+def set_memory(text: str) -> None:
+    """Let this process, and those that it starts, take so much memory for tables."""
+    parse_bytes(text)
+    os.environ[VARIABLE] = text
+
+
+def memory_limit() -> float:
+    """Bytes that tables may take: what LIKELY_MEMORY says, else what is free."""
+    given = os.environ.get(VARIABLE)
+    return free_memory() if given is None else parse_bytes(given)
+
+
+def stated_memory() -> float:
+    """The same where somebody said it, in LIKELY_MEMORY or as a limit; infinite where nobody did.
+
+    It does not change with what else the machine does, so that results may depend on it.
+    """
+    given = os.environ.get(VARIABLE)
+    return min(_limits()) if given is None else parse_bytes(given)
+
+
+def free_memory() -> float:
+    """Bytes of memory that are free, by the system and by the limits of this process."""
+    return max(0.0, min(_free_of_system(), *_free_by_limits()))
+
+
+def _free_of_system() -> float:
+    """What is free, or as much as there is where the system does not say."""
+    found = _numbers_in(Path("/proc/meminfo")).get("MemAvailable")
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) if found is None else found * 1024
+
+
+def _limits() -> tuple[float, ...]:
+    """Of addresses (`ulimit -v`), of data (`ulimit -d`), and of the control group in its two versions."""
+    groups = []
+    for name in _GROUPS:
+        try:
+            text = Path(name).read_text().strip()
+        except OSError:
+            text = ""
+        groups.append(float(text) if text.isdigit() and int(text) < _NO_LIMIT else math.inf)
+    try:
+        import resource
+    except ImportError:
+        return math.inf, math.inf, *groups
+    own = [resource.getrlimit(limit)[0] for limit in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
+    return *(math.inf if most == resource.RLIM_INFINITY else float(most) for most in own), *groups
+
+
+def _free_by_limits() -> list[float]:
+    """What the limits leave; in a control group pages of files can be given back, and do not count."""
+    own = _numbers_in(Path("/proc/self/status"))
+    used = [1024 * own.get(name, 0.0) for name in ("VmSize", "VmData")]
+    used += [_numbers_in(Path(name).with_name("memory.stat")).get(key, 0.0) for name, key in _GROUPS.items()]
+    return [limit - held for limit, held in zip(_limits(), used, strict=True)]
+
+
+def _numbers_in(path: Path) -> dict[str, float]:
+    """The numbers in a file of the system with lines such as "name: 12 kB"."""
+    try:
+        lines = [line.replace(":", " ").split() for line in path.read_text().splitlines()]
+    except OSError:
+        return {}
+    return {words[0]: float(words[1]) for words in lines if len(words) > 1 and words[1].isdigit()}
+
+
+def is_large(n_bytes: float) -> bool:
+    """Whether so much is better put on the disk."""
+    # For what is small it is not worth asking the system how much is free.
+    return n_bytes > min(SPILL_BYTES, _SMALL) and n_bytes > min(SPILL_BYTES, SPILL_SHARE * memory_limit())
+
+
+def allocate(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """Room for numbers: in memory, or in a nameless temporary file that goes with the array."""
+    n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+    if not is_large(n_bytes):
+        return np.empty(shape, dtype)
+    check_room(n_bytes, "rows")
+    # The file has no name, and its bytes live until the last mapping of them is gone.
+    with tempfile.TemporaryFile() as file:
+        return np.memmap(file, dtype=dtype, shape=shape)
+
+
+def taken(rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Some rows by their numbers, where `allocate` has room for them."""
+    out = allocate((len(numbers), *rows.shape[1:]), rows.dtype)
+    step = max(1, _TAKEN_CELLS // max(1, math.prod(rows.shape[1:])))
+    for start in range(0, len(numbers), step):
+        out[start : start + step] = rows[numbers[start : start + step]]
+    return out
+
+
+def check_room(n_bytes: float, what: str) -> None:
+    """Refuse, before any work, what the disk has no room for."""
+    folder = tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    if n_bytes > free:
+        raise NoRoomError(
+            f"{what} need {n_bytes / 1e9:,.1f} GB for temporary files, and {folder} has {free / 1e9:,.1f} GB free: "
+            "make room there, or set TMPDIR to a folder with room."
+        )
+
+
+def on_disk(column: pl.Series) -> pl.Series:
+    """A polars column whose cells lie in a nameless temporary file, and are read from there as they are asked for."""
+    import polars as pl
+
+    arrow = _arrow()
+    handle, path = tempfile.mkstemp(prefix="likely-", suffix=".arrow")
+    try:
+        os.close(handle)
+        # As a single batch, since a column in pieces is put together, in memory, as soon as its numbers are asked for.
+        one = max(1, len(column))
+        column.rechunk().to_frame().write_ipc(path, compression="uncompressed", record_batch_size=one)
+        with arrow.memory_map(path) as file:
+            table = arrow.ipc.open_file(file).read_all()
+    finally:
+        os.unlink(path)
+    return pl.from_arrow(table).to_series(0)  # type: ignore[union-attr]
+
+
+def _arrow() -> Any:
+    # Arrow's own pool sets a gigabyte of addresses aside, which counts against limits, and nothing is allocated here.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    try:
+        import pyarrow  # type: ignore[import-untyped]
+        import pyarrow.ipc  # type: ignore[import-untyped]
+    except ImportError:
+        raise ImportError(
+            "a table that is larger than memory is read with pyarrow: pip install pyarrow, or give more --memory."
+        ) from None
+    return pyarrow
