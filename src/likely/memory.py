@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,6 +151,11 @@ def check_room(n_bytes: float, what: str) -> None:
         )
 
 
+def can_map() -> bool:
+    """Whether columns can lie on the disk, which takes pyarrow."""
+    return find_spec("pyarrow") is not None
+
+
 def on_disk(column: pl.Series) -> pl.Series:
     """A polars column whose cells lie in a nameless temporary file, and are read from there as they are asked for."""
     import polars as pl
@@ -171,11 +177,7 @@ def on_disk(column: pl.Series) -> pl.Series:
 def _arrow() -> Any:
     # Arrow's own pool sets a gigabyte of addresses aside, which counts against limits, and nothing is allocated here.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    try:
-        import pyarrow  # type: ignore[import-untyped]
-        import pyarrow.ipc  # type: ignore[import-untyped]
-    except ImportError:
-        raise ImportError(
-            "a table that is larger than memory is read with pyarrow: pip install pyarrow, or give more --memory."
-        ) from None
+    import pyarrow  # type: ignore[import-untyped]
+    import pyarrow.ipc  # type: ignore[import-untyped]
+
     return pyarrow

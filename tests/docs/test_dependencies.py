@@ -16,6 +16,7 @@ HEADINGS = {
     "run time": "## At run time",
     "test": "## For the tests",
     "studio": "## For the studio",
+    "large": "## For tables larger than memory",
     "dask": "## For many machines",
     "bench": "## For the benchmarks",
     "docs": "## For the site",
@@ -51,8 +52,10 @@ def test_whatever_is_imported_is_declared():
                 imported |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 imported.add(node.module.partition(".")[0])
-    studio = PROJECT["optional-dependencies"]["studio"]
-    declared = {IMPORT_NAMES.get(name, name) for name in named([*PROJECT["dependencies"], *studio])}
+    extras = PROJECT["optional-dependencies"]
+    declared = {
+        IMPORT_NAMES.get(name, name) for name in named([*PROJECT["dependencies"], *extras["studio"], *extras["large"]])
+    }
     assert imported - set(sys.stdlib_module_names) - {"likely"} == declared
 
 

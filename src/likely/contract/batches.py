@@ -49,7 +49,7 @@ def joined(parts: list[Evidence]) -> Evidence:
     if len(parts) == 1:
         return parts[0]
     values = np.concatenate([part.values for part in parts])
-    limits = {}
+    limits: dict[str, Any] = {}
     for name in ("lower", "upper"):
         found = np.concatenate([getattr(part, name) for part in parts])
         limits[name] = values if np.array_equal(found, values) else found  # one array where it is exact

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from likely.memory import on_disk
+from likely.memory import can_map, on_disk
 from likely.schema.column import Column, SchemaError
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
@@ -45,7 +45,7 @@ def make_frame(columns: Sequence[Column], cells: Iterable[np.ndarray], library: 
     Columns that memory is not to hold are put on the disk one by one, where the library is one whose columns can be.
     """
     made = (_series(column, values, library) for column, values in zip(columns, cells, strict=True))
-    if apart and library == "polars":
+    if apart and library == "polars" and can_map():
         made = (_put_away(series) for series in made)
     first, *rest = made
     return first.to_frame().with_columns(*rest).to_native()

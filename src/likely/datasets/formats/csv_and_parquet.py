@@ -13,7 +13,7 @@ from likely.datasets.formats.delimited.options import TableOptions
 from likely.datasets.formats.delimited.pieces import Keep
 from likely.datasets.formats.delimited.table import Needed, Table, check_drop, parse_table
 from likely.datasets.formats.parquet_claims import check_claims
-from likely.memory import NoRoomError, check_room, memory_limit, on_disk
+from likely.memory import NoRoomError, can_map, check_room, memory_limit, on_disk
 
 if TYPE_CHECKING:
     import polars as pl
@@ -73,8 +73,16 @@ def _keep_for_parquet(path: Path, n_columns: int) -> Keep | None:
 
 def keep_for(path: Path, n_bytes: float) -> Keep | None:
     """How to keep the columns of a table of so many bytes: None in memory; else on the disk, where there is room."""
-    if n_bytes <= _SHARE * memory_limit():
+    free = memory_limit()
+    if n_bytes <= _SHARE * free:
         return None
+    if not can_map():
+        if n_bytes <= free:
+            return None
+        raise DataError(
+            f"the rows of {path} take about {n_bytes / 1e9:,.2g} GB of memory, and {free / 1e9:,.2g} are free: install "
+            "pyarrow (pip install 'likely[large]'), with which they are gone through on the disk, or read fewer."
+        )
     check_room(_COPIES * n_bytes, f"the rows of {path}")
     return on_disk
 

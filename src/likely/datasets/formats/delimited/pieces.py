@@ -78,14 +78,14 @@ class Shelf:
     """
 
     def __init__(self, keep: Keep | None):
-        self.keep, self._held = keep, 0
+        self.keep, self._held = keep, 0.0
 
-    def add(self, columns: Sequence[ReadColumn], n_bytes: int) -> None:
+    def add(self, columns: Sequence[ReadColumn], n_bytes: float) -> None:
         """So many bytes more were read: once there are many, the pieces of each column are put away as one."""
         self._held += n_bytes
         if self.keep is None or self._held < _HELD_BYTES:
             return
-        self._held = 0
+        self._held = 0.0
         for column in columns:
             loose = replace(column, pieces=column.pieces[column.n_put_away :])
             if loose.pieces:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -39,13 +39,13 @@ class Table:
 
     Parameters
     ----------
-    frame : polars data frame, null where a cell is unobserved.
+    frame : polars data frame, or the array of a file of another format, null where a cell is unobserved.
     notes : remarks for people on how it was read, a sentence each.
     lines : the line of the file on which each row begins; None where rows have no lines, as in Parquet.
     keep : how its columns were put away, where they are more than memory is to hold; None where they are in memory.
     """
 
-    frame: pl.DataFrame
+    frame: Any
     notes: tuple[str, ...] = ()
     lines: Lines | None = None
     keep: Keep | None = None

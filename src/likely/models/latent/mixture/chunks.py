@@ -1,7 +1,7 @@
 """Expectation-maximisation for mixtures over many rows, which stay where they are: in memory, or in a memory map.
 
-Sums are those of `em`, a chunk of rows after the other. On the device there are, beside parameters and sums, the blocks of
-one chunk, whatever the number of rows.
+Sums are those of `em`, a chunk of rows after the other. On the device there are, beside parameters and sums, the blocks
+of one chunk, whatever the number of rows.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Chunks:
         trace: list[float] = []
         converged = False
         while len(trace) < max_iter and not converged:
-            sums: Sums | None = None
+            sums: Any = None
             for blocks in self:
                 own = _sums(params, blocks, self.layout)
                 sums = own if sums is None else _added(sums, own)
@@ -104,7 +104,7 @@ def _sums(params: MixtureParams, blocks: Blocks, layout: Layout) -> Sums:
 
 
 @eqx.filter_jit
-def _better(params: MixtureParams, sums: Sums, prior: Prior, layout: Layout) -> tuple[MixtureParams, Array]:
+def _better(params: MixtureParams, sums: Any, prior: Prior, layout: Layout) -> tuple[MixtureParams, Array]:
     """Parameters after the M-step; log likelihood and log prior of those before it."""
     best = maximise(params, sums, prior, layout)
     if params.gaussian is not None and best.gaussian is not None:  # as in `em_step`

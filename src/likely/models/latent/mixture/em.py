@@ -254,7 +254,9 @@ def _overall_mean(groups: tuple[Blocks, ...], layout: Layout, mesh: Mesh | None)
     columns = layout.factored
     dtype = groups[0].x.dtype
     nothing = jnp.zeros(columns.n_statistics, dtype), jnp.zeros(columns.n_columns, dtype)
-    total, seen = jax.tree.map(lambda *each: sum(each), *[summed_statistics(blocks, nothing, layout, mesh) for blocks in groups])
+    total, seen = jax.tree.map(
+        lambda *each: sum(each), *[summed_statistics(blocks, nothing, layout, mesh) for blocks in groups]
+    )
     return (total + 0.1 * columns.ignorance.astype(total.dtype)) / (columns.spread(seen) + 0.1)
 
 

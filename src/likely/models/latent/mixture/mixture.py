@@ -133,9 +133,10 @@ class Mixture(Model):
         params: MixtureParams | None = None
         sizes = _stages(len(rows), n_components)
         for number, size in enumerate(sizes):
-            part = _part_of(len(rows), size, jax.random.fold_in(key, number)) if size < len(rows) else slice(None)
-            weight = None if run.weight is None else run.weight[part]
-            some = rows if size == len(rows) else taken(rows, part)
+            some, weight = rows, run.weight
+            if size < len(rows):
+                part = _part_of(len(rows), size, jax.random.fold_in(key, number))
+                some, weight = taken(rows, part), None if weight is None else weight[part]
             params = self._em(some, weight, key, n_components, params)
         if len(sizes) > 1:
             self.history_["n_rows"] = [float(size) for size in sizes]

@@ -152,7 +152,7 @@ class SemiSupervisedVAE(Variational):
         )
         valid = None if run.valid is None else _with_labels(run.valid, np.full(len(run.valid), UNKNOWN))
         run = FitRun(valid, run.checkpoint, run.resume)
-        validate = partial(labelled_loss, has_holes=has_holes)
+        validate = partial(labelled_loss, has_holes=holed)
         # Labels are few, and none is held out: a row without one looks as those of `valid` do.
         rows, unlabelled = _with_labels(rows, codes), codes == UNKNOWN
         return self._train(module, objective, validate, rows, train_key, run, self.label_warmup, unlabelled)

@@ -1,0 +1,141 @@
+"""Many rows are answered in batches: evidence, filled and drawn rows, and fits, as in one go."""
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import likely
+from likely import memory
+from likely.contract import batches
+from likely.models.latent.mixture import chunks, mixture
+from likely.schema import frame_rows
+
+N_ROWS = 1500
+
+
+def table(seed: int = 0) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 3, N_ROWS)
+    frame = pl.DataFrame(
+        {
+            "real": rng.normal(3.0 * group),
+            "rounded": np.round(rng.normal(group), 1),
+            "count": rng.poisson(1 + group),
+            "word": np.array(["red", "green", "blue"])[(group + (rng.random(N_ROWS) < 0.2)) % 3],
+            "bit": (rng.random(N_ROWS) < 0.2 + 0.3 * group).astype(int),
+        }
+    )
+    holes = rng.random((N_ROWS, frame.width)) < 0.1
+    return frame.with_columns(
+        pl.when(pl.Series(~holes[:, place])).then(pl.col(name)).alias(name) for place, name in enumerate(frame.columns)
+    )
+
+
+@pytest.fixture(scope="module")
+def model():
+    return likely.Mixture(3, max_iter=20, random_state=0).fit(table())
+
+
+def in_small_batches(monkeypatch):
+    monkeypatch.setattr(batches, "_CELLS_AT_ONCE", 256)
+    assert batches.rows_at_once(5) == 256
+
+
+def test_evidence_in_batches_is_evidence_in_one(model, monkeypatch):
+    rows = table(1)
+    whole = model.evidence(rows)
+    in_small_batches(monkeypatch)
+    found = model.evidence(rows)
+    assert np.array_equal(found.values, whole.values)
+    assert found.kind == "exact"
+    assert found.fingerprint == whole.fingerprint
+    assert np.array_equal(found.dimensions, whole.dimensions)
+    assert (found - whole).mean == 0
+
+
+def test_sampled_evidence_keeps_its_error_in_batches(monkeypatch):
+    rows = (np.random.default_rng(0).random((700, 6)) < 0.4).astype(float)
+    model = likely.RBM(12, n_epochs=1, random_state=0).fit(rows)
+    whole = model.evidence(rows)
+    in_small_batches(monkeypatch)
+    found = model.evidence(rows)
+    assert np.array_equal(found.values, whole.values)
+    assert found.monte_carlo_stderr == whole.monte_carlo_stderr
+
+
+def test_filled_and_cleaned_rows_in_batches_are_those_in_one(model, monkeypatch):
+    rows = table(1)
+    filled, cleaned = model.impute(rows), model.denoise(rows)
+    in_small_batches(monkeypatch)
+    assert_frame_equal(model.impute(rows), filled, check_exact=True)
+    assert_frame_equal(model.denoise(rows), cleaned, check_exact=True)
+
+
+def test_a_batch_that_is_left_out_or_given_twice_is_caught(model, monkeypatch):
+    rows = table(1)
+    whole = model.evidence(rows)
+    in_small_batches(monkeypatch)
+    honest = list(batches.batches(rows, 5))
+    for faulty in (honest[:-1], [*honest[:1], *honest], [honest[1], honest[0], *honest[2:]]):
+        monkeypatch.setattr("likely.contract.model.batches", lambda X, n, faulty=faulty: iter(faulty))
+        found = model.evidence(rows)
+        assert len(found) != len(whole) or found.fingerprint != whole.fingerprint
+
+
+def test_batches_of_draws_are_independent_and_of_the_model(model, monkeypatch):
+    few = model.sample(256, random_state=5)
+    in_small_batches(monkeypatch)
+    drawn = model.sample(600, random_state=5)
+    # The first batch is what a call with so many rows gives; the others have randomness of their own.
+    assert_frame_equal(drawn.head(256), model.sample(256, random_state=5))
+    assert_frame_equal(drawn.head(256), few)
+    assert not drawn[256:512].equals(drawn[:256])
+    assert_frame_equal(model.sample(600, random_state=5), drawn)
+    assert model.sampling_.is_exact
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "full"])
+def test_a_fit_through_the_disk_has_the_bits_of_one_in_memory(covariance, monkeypatch):
+    monkeypatch.setattr(mixture, "_MOST_ROWS_AT_ONCE", 500)
+    monkeypatch.setattr(mixture, "_FIRST_ROWS", 200)
+    monkeypatch.setattr(mixture, "_FIRST_ROWS_A_COMPONENT", 50)
+    monkeypatch.setattr(chunks, "_CHUNK_CELLS", 4096)
+    rows = table()
+    make = lambda: likely.Mixture(3, covariance=covariance, max_iter=10, random_state=0)  # noqa: E731
+    whole = make().fit(rows)
+    monkeypatch.setattr(frame_rows, "LARGE", 100)
+    monkeypatch.setattr(memory, "SPILL_BYTES", 100)
+    apart = make().fit(rows)
+    assert apart.history_ == whole.history_
+    assert apart.fingerprint_ == whole.fingerprint_
+    for one, other in zip(np.array(whole.params_.log_weights), np.array(apart.params_.log_weights), strict=True):
+        assert one == other
+    assert np.array_equal(apart.evidence(rows).values, whole.evidence(rows).values)
+
+
+def test_chunks_add_up_to_the_sums_of_all_blocks(monkeypatch):
+    rows = table().select("real", "bit", "count")
+    monkeypatch.setattr(mixture, "suits", lambda layout: False)
+    make = lambda: likely.Mixture(3, max_iter=15, tol=0, random_state=0, pseudo_count=1)  # noqa: E731
+    whole = make().fit(rows)
+    monkeypatch.setattr(mixture, "_stages", lambda n_rows, k: [n_rows])
+    monkeypatch.setattr(mixture, "_MOST_ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(chunks, "_CHUNK_CELLS", 2048)
+    found = make().fit(rows)
+    # The same sums in another program: rounding of single precision, over fifteen iterations.
+    assert np.allclose(found.history_["objective"], whole.history_["objective"], rtol=1e-5)
+
+    def forgetful(self):
+        yield from list(honest(self))[:-1]
+
+    honest = chunks.Chunks.__iter__
+    monkeypatch.setattr(chunks.Chunks, "__iter__", forgetful)
+    assert not np.allclose(make().fit(rows).history_["objective"][:5], whole.history_["objective"][:5], rtol=1e-5)
+
+
+def test_a_model_that_holds_all_rows_says_so_before_it_starts(monkeypatch):
+    rows = np.random.default_rng(0).random((60_000, 4))
+    monkeypatch.setenv(memory.VARIABLE, "2MB")
+    with pytest.raises(ValueError, match=r"TreeMixture holds all rows while it learns.*such as Independent, Mixture"):
+        likely.TreeMixture(2).fit(rows)
