@@ -32,7 +32,7 @@ def rows_of(seed, n=120, holes=0.2):
 
 def both(rows, max_iter=12):
     """Objectives and parameters by both ways, from one start."""
-    blocks = blocks_of(rows, LAYOUT, 4)
+    blocks = (blocks_of(rows, LAYOUT, 4),)
     prior = prior_of(blocks, LAYOUT, 1.0, 0.1)
     start = seeded(jax.random.key(0), rows, prior, LAYOUT, 4)
     step = jax.tree_util.Partial(em_step, layout=LAYOUT)
