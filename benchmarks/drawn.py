@@ -2,15 +2,21 @@
 
 `likely.compare` chooses among `CONTENDERS` and a network along one order by the validation rows, which also stop what
 is trained by gradients. `likely.fidelity` then compares as many drawn rows as there are training rows with these, the
-test rows held out. All other settings are defaults, but that CTGAN and TVAE get as many epochs as `EPOCHS` says, where
-their own default is 300: these would take hours. Seconds are of processor time, of all cores together, for a fit.
+test rows held out. All other settings are defaults, the peers' too. Seconds are of processor time, of all cores
+together, for a fit. SDV's networks would take most of an hour for the whole tables, so that the peers, and the library
+beside them, learn from the same `N_SAMPLED` of the training rows, and draw as many.
 
 Questions of adult that were not answered have an answer of their own, "?", as in its file: models take holes for
 unobserved, and draw rows without any, which would tell them from real ones.
+
+`DRAWN_MODELS=CTGAN,TVAE` draws of these alone ("ours" and "sampled" are the library's, from all rows and from
+the sample), `DRAWN_SETS=adult` of this set alone, and keeps what the record has of the others.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +27,7 @@ from sklearn.base import clone
 
 import likely
 from benchmarks import data, peers
-from benchmarks.outcome import Line, Outcome
+from benchmarks.outcome import RESULTS, Line, Outcome
 from benchmarks.tables import RANGE, TARGETS
 from benchmarks.timing import cpu_stopwatch, in_words
 
@@ -29,29 +35,52 @@ AUC_BAR, LOSS_BAR = 0.56, 0.012
 CONTENDERS = ("Independent", "Mixture", "VAE", "TreeMixture", "BayesianNetwork", "Autoregressive")
 NETWORK: dict[str, Any] = {"conditional": "network", "n_chains": 1, "dropout": 0.2}
 PEERS = ("GaussianCopula", "CTGAN", "TVAE")
-EPOCHS = 10
+SETS = ("adult", "housing")
+N_SAMPLED = 4_000
 PARTS = ("train", "valid", "test")
 
 
 def run(*, small: bool, seed: int) -> Outcome:
-    lines: list[Line] = []
-    figures: dict[str, Any] = {}
-    versions: dict[str, str] = {}
-    for name in ("adult", "housing"):
-        table = data.load("adult", small=small, n_small=150) if name == "adult" else data.housing(small=small)
-        table = _answered(table)
-        model, board = _first(table, small, seed)
-        fit_seconds, fitted = cpu_stopwatch(lambda model=model, table=table: model.fit(table.train, valid=table.valid))
-        drawn = fitted.sample(len(table.train), random_state=seed)
-        ours = {"model": _name(fitted), "board": board, "seconds": fit_seconds}
-        found = {"ours": _judged(table, drawn, TARGETS[name], seed) | ours}
-        for peer in PEERS[: 1 if small else None]:
-            rows, about = _of_peer(peer, table.train, seed, 1 if small else EPOCHS)
-            found[peer] = _judged(table, rows, TARGETS[name], seed) | {"seconds": about["seconds"]}
-            versions |= about["versions"]
-        figures[name] = found
-        lines += _lines(name, found)
-    return Outcome(lines, figures, versions)
+    figures = {} if small else _kept()
+    for name in _named("DRAWN_SETS", SETS):
+        found = figures.setdefault(name, {})
+        for model in _named("DRAWN_MODELS", ("ours", "sampled", *PEERS[: 1 if small else None])):
+            table = _table(name, small, N_SAMPLED if model != "ours" else None)
+            found[model] = _of_peer(model, table, seed) if model in PEERS else _ours(table, small, seed)
+            print(f"  {name} {model}: {found[model]}", flush=True)
+    lines = [line for name in SETS for line in _lines(name, figures.get(name, {}))]
+    versions = [one.get("versions", {}) for found in figures.values() for one in found.values()]
+    return Outcome(lines, figures, {name: number for own in versions for name, number in own.items()})
+
+
+def _named(variable: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """The names that a variable of the environment lists, all that are known where it is not set."""
+    given = os.environ.get(variable)
+    return known if given is None else tuple(name for name in known if name in given.split(","))
+
+
+def _kept() -> dict[str, Any]:
+    """What the record has, where only some models or sets are asked for."""
+    path, asked = RESULTS / "drawn.json", {"DRAWN_MODELS", "DRAWN_SETS"} & set(os.environ)
+    return json.loads(path.read_text())["figures"] if asked and path.exists() else {}
+
+
+def _table(name: str, small: bool, n_rows: int | None) -> Any:
+    """A set, with that many of its training rows at most."""
+    dataset = data.load("adult", small=small, n_small=150) if name == "adult" else data.housing(small=small)
+    table = _answered(dataset)
+    if n_rows is None or n_rows >= len(table.train):
+        return table
+    return replace(table, train=table.train.sample(n_rows, seed=0))
+
+
+def _ours(table: Any, small: bool, seed: int) -> dict[str, Any]:
+    """What the rows are worth that the first of `compare` draws."""
+    model, board = _first(table, small, seed)
+    seconds, fitted = cpu_stopwatch(lambda: model.fit(table.train, valid=table.valid))
+    drawn = fitted.sample(len(table.train), random_state=seed)
+    about = {"model": _name(fitted), "board": board, "seconds": seconds}
+    return _judged(table, drawn, seed) | about
 
 
 def _name(model: Any) -> str:
@@ -76,17 +105,18 @@ def _first(table: Any, small: bool, seed: int) -> tuple[Any, dict[str, float]]:
     return clone(board.best.model), found
 
 
-def _of_peer(peer: str, train: pl.DataFrame, seed: int, epochs: int) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """As many rows as there are, drawn by a synthesizer of SDV, and its seconds and versions."""
+def _of_peer(peer: str, table: Any, seed: int) -> dict[str, Any]:
+    """What as many rows are worth that a synthesizer of SDV draws, and its versions."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [str(Path(folder) / name) for name in ("train.csv", "drawn.csv")]
-        train.write_csv(paths[0])
-        options = {"train": paths[0], "drawn": paths[1], "peer": peer, "seed": seed, "epochs": epochs}
-        about = peers.run("peer_sdv", **options)
-        return pl.read_csv(paths[1], schema_overrides=train.schema), about
+        table.train.write_csv(paths[0])
+        about = peers.run("peer_sdv", train=paths[0], drawn=paths[1], peer=peer, seed=seed)
+        rows = pl.read_csv(paths[1], schema_overrides=table.train.schema)
+    return _judged(table, rows, seed) | about
 
 
-def _judged(table: Any, drawn: Any, target: str, seed: int) -> dict[str, Any]:
+def _judged(table: Any, drawn: Any, seed: int) -> dict[str, Any]:
+    target = next(target for target in TARGETS.values() if target in table.train.columns)
     found = likely.fidelity(table.train, drawn, table.test, target=target, random_state=seed)
     use = found.usefulness
     assert use is not None
@@ -104,33 +134,39 @@ def _judged(table: Any, drawn: Any, target: str, seed: int) -> dict[str, Any]:
 
 
 def _lines(name: str, found: dict[str, dict[str, Any]]) -> list[Line]:
-    ours = found["ours"]
-    loss = ours["learned_from_real"] - ours["learned_from_drawn"]
-    good = ours["auc"] <= AUC_BAR and loss <= LOSS_BAR and ours["nothing_impossible"] and not ours["copying"]
-    quality = (
-        f"{ours['impossible_rows']:.1%} of rows impossible; {ours['measure']} learned from drawn rows "
-        f"{ours['learned_from_drawn']:.3f}, from real ones {ours['learned_from_real']:.3f}; "
-        f"{'copies' if ours['copying'] else 'no copies'}; fitted in {in_words(ours['seconds'])}"
-    )
-    bar = f"AUC ≤ {AUC_BAR}, {LOSS_BAR} lost, nothing impossible, no copies"
-    what = f"{name}, rows that {ours['model']} draws: two-sample AUC"
-    lines = [
-        Line(what, f"{ours['auc']:.3f} ± {ours['auc_stderr']:.3f}", "0.5 real rows", None, quality, bar, bool(good))
-    ]
-    for peer, one in found.items():
-        if peer == "ours":
-            continue
-        better = ours["auc"] < one["auc"] and ours["learned_from_drawn"] > one["learned_from_drawn"]
-        epochs = "" if peer == "GaussianCopula" else f", {EPOCHS} epochs"
-        lines.append(
-            Line(
-                what=f"the same, beside SDV's {peer}{epochs}",
-                ours=f"AUC {ours['auc']:.3f}, {ours['learned_from_drawn']:.3f}",
-                peer=f"AUC {one['auc']:.3f}, {one['learned_from_drawn']:.3f}",
-                ratio=one["seconds"] / ours["seconds"],
-                quality=f"{one['impossible_rows']:.1%} of its rows impossible, fitted in {in_words(one['seconds'])}",
-                bar="better on both, in less time",
-                reached=bool(better and ours["seconds"] < one["seconds"]),
-            )
-        )
+    lines, own = [], found.get("sampled")
+    if "ours" in found:
+        lines.append(_line(f"{name}, rows that {found['ours']['model']} draws: two-sample AUC", found["ours"]))
+    if own is not None:
+        lines.append(_line(f"the same from {N_SAMPLED:,} rows, by {own['model']}", own))
+        lines += [_beside(peer, own, found[peer]) for peer in PEERS if peer in found]
     return lines
+
+
+def _line(what: str, found: dict[str, Any]) -> Line:
+    """What rows are worth that the library draws, beside the bars."""
+    loss = found["learned_from_real"] - found["learned_from_drawn"]
+    good = found["auc"] <= AUC_BAR and loss <= LOSS_BAR and found["nothing_impossible"] and not found["copying"]
+    return Line(
+        what=what,
+        ours=f"{found['auc']:.3f} ± {found['auc_stderr']:.3f}",
+        peer="0.5 real rows",
+        quality=f"{found['impossible_rows']:.1%} of rows impossible; {found['measure']} learned from drawn rows "
+        f"{found['learned_from_drawn']:.3f}, from real ones {found['learned_from_real']:.3f}; "
+        f"{'copies' if found['copying'] else 'no copies'}; fitted in {in_words(found['seconds'])}",
+        bar=f"AUC ≤ {AUC_BAR}, {LOSS_BAR} lost, nothing impossible, no copies",
+        reached=bool(good),
+    )
+
+
+def _beside(peer: str, ours: dict[str, Any], theirs: dict[str, Any]) -> Line:
+    better = ours["auc"] < theirs["auc"] and ours["learned_from_drawn"] > theirs["learned_from_drawn"]
+    return Line(
+        what=f"beside SDV's {peer}, from the same rows",
+        ours=f"AUC {ours['auc']:.3f}, {ours['learned_from_drawn']:.3f}",
+        peer=f"AUC {theirs['auc']:.3f}, {theirs['learned_from_drawn']:.3f}",
+        ratio=theirs["seconds"] / ours["seconds"],
+        quality=f"{theirs['impossible_rows']:.1%} of its rows impossible, fitted in {in_words(theirs['seconds'])}",
+        bar="better on both, in less time",
+        reached=bool(better and ours["seconds"] < theirs["seconds"]),
+    )

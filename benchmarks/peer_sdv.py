@@ -1,6 +1,6 @@
-"""SDV's synthesizers at their defaults, but for epochs; runs in the peers' environment.
+"""SDV's synthesizers at their defaults; runs in the peers' environment.
 
-Takes one argument, JSON: paths of training rows and of where drawn ones go (.csv), the synthesizer's name, epochs and
+Takes one argument, JSON: paths of training rows and of where drawn ones go (.csv), the synthesizer's name and
 seed. Prints JSON: seconds of processor time of the fit, and versions.
 """
 
@@ -18,12 +18,12 @@ from sdv.single_table import CTGANSynthesizer, GaussianCopulaSynthesizer, TVAESy
 SYNTHESIZERS = {"GaussianCopula": GaussianCopulaSynthesizer, "CTGAN": CTGANSynthesizer, "TVAE": TVAESynthesizer}
 
 
-def main(train: str, drawn: str, peer: str, seed: int, epochs: int) -> dict:
+def main(train: str, drawn: str, peer: str, seed: int) -> dict:
     """Fit, draw as many rows, and write them."""
     np.random.seed(seed)
     torch.manual_seed(seed)
     rows = pd.read_csv(train)
-    options = {} if peer == "GaussianCopula" else {"epochs": epochs, "enable_gpu": False}
+    options = {} if peer == "GaussianCopula" else {"enable_gpu": False}
     tables = {"rows": rows}  # SDV 2 takes single tables by a name, too.
     synthesizer = SYNTHESIZERS[peer](Metadata.detect_from_dataframes(tables), **options)
     start = time.process_time()

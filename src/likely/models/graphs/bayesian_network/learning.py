@@ -24,7 +24,7 @@ from likely.models.graphs.bayesian_network.nodes import (
 )
 from likely.models.graphs.bayesian_network.rows import NetworkRows, Piece
 
-TABLE_COUNTS = 2.0 ** np.arange(-2, 8)  # rows of ignorance that are compared
+TABLE_COUNTS = 2.0 ** np.arange(-2, 7.5, 0.5)  # rows of ignorance that are compared
 _ROWS_TOGETHER = 4096  # whose expectations are held at a time
 
 
@@ -53,7 +53,10 @@ class Prior:
         the noise of small ones.
         """
         weights = np.ones(len(rows)) if weights is None else weights
-        counts = available_statistics(rows, layout, weights)
+        return self.by_counts(available_statistics(rows, layout, weights), layout)
+
+    def by_counts(self, counts: list[np.ndarray], layout: Layout) -> Prior:
+        """The same, from the statistics of all nodes; expected counts speak as if they had been seen."""
         found = [(node, counts[node.place]) for node in layout.nodes if node.is_discrete]
         if not found:
             return self
@@ -78,9 +81,12 @@ def fit_params(
     tol: float,
     budget: float | None,
     weights: np.ndarray | None = None,
+    start: NetworkParams | None = None,
 ) -> tuple[NetworkParams, list[float], bool]:
     """The parameters, the objective before each iteration (mean log-likelihood with the prior's part), and whether it
     met `tol`; each row counts once, or as often as its weight says.
+
+    EM begins at `start`, or at the tables of the rows in which a family is whole.
     """
     weights = np.ones(len(rows)) if weights is None else weights
     holed = np.isnan(rows).any(axis=1)
@@ -88,7 +94,7 @@ def fit_params(
     if not holed.any():
         params = maximised(fixed, layout, prior)
         return params, [float(np.average(NetworkRows(layout, params).of_complete(rows), weights=weights))], True
-    params = maximised(available_statistics(rows, layout, weights), layout, prior)
+    params = maximised(available_statistics(rows, layout, weights), layout, prior) if start is None else start
     history: list[float] = []
     for _ in range(max_iter):
         answers = NetworkRows(layout, params, budget)
@@ -100,6 +106,32 @@ def fit_params(
             return params, history, True
         params = maximised([one + two for one, two in zip(fixed, found, strict=True)], layout, prior)
     return params, history, False
+
+
+def prior_and_params(
+    rows: np.ndarray,
+    layout: Layout,
+    prior: Prior,
+    max_iter: int,
+    tol: float,
+    budget: float | None,
+    weights: np.ndarray | None = None,
+) -> tuple[Prior, NetworkParams, list[float], bool]:
+    """`fit_params` with rows of ignorance for tables that the rows choose, and the prior with these.
+
+    Rows in which a family is whole choose first. With holes these are few, and fewest where there are many parents:
+    the counts that EM then expects of all rows choose again, and EM goes on from where it is.
+    """
+    prior = prior.by_rows(rows, layout, weights)
+    params, history, done = fit_params(rows, layout, prior, max_iter, tol, budget, weights)
+    if not np.isnan(rows).any():
+        return prior, params, history, done
+    found, _ = expected_statistics(rows, NetworkRows(layout, params, budget), weights)
+    again = prior.by_counts(found, layout)
+    if again.table_count != prior.table_count:
+        prior = again
+        params, history, done = fit_params(rows, layout, prior, max_iter, tol, budget, weights, start=params)
+    return prior, params, history, done
 
 
 # ------------------------------------------------------------------- statistics

@@ -23,7 +23,7 @@ from likely.contract.model import FitRun, InStandardUnits, Model
 from likely.contract.settings import Count, NonNegative, Positive, Share, Unchecked, Whole
 from likely.models.graphs.bayesian_network.building import given_structure, network_of_tables
 from likely.models.graphs.bayesian_network.cutting import cut_columns
-from likely.models.graphs.bayesian_network.learning import Prior, fit_params
+from likely.models.graphs.bayesian_network.learning import Prior, fit_params, prior_and_params
 from likely.models.graphs.bayesian_network.nodes import Layout, NetworkParams
 from likely.models.graphs.bayesian_network.questions import Marginals, Questions
 from likely.models.graphs.bayesian_network.rows import NetworkRows
@@ -181,14 +181,15 @@ class BayesianNetwork(Model):
             )
         self.edges_ = [list(edge) for edge in graph.directed_edges]
         self._layout.check_tables(self.memory_budget)
-        if self.pseudo_count is None:
-            prior = prior.by_rows(rows, self._layout, run.weight)
-        self.pseudo_count_ = prior.pseudo_count if prior.table_count is None else prior.table_count
         stopping = (self.max_iter, self.tol, self.memory_budget)
         try:
-            params, trace, done = fit_params(rows, self._layout, prior, *stopping, run.weight)
+            if self.pseudo_count is None:
+                prior, params, trace, done = prior_and_params(rows, self._layout, prior, *stopping, run.weight)
+            else:
+                params, trace, done = fit_params(rows, self._layout, prior, *stopping, run.weight)
         except TooLargeError as error:
             raise error.advising(_HOLES_NEED_SUMS) from None
+        self.pseudo_count_ = prior.pseudo_count if prior.table_count is None else prior.table_count
         self.history_ = {"objective": trace}
         self.n_iter_, self.converged_ = len(trace), done
         return params
