@@ -271,7 +271,29 @@ def test_trees_stay_small_beside_their_table():
     model = likely.Autoregressive(schema=discrete_schema((60,) * 6), random_state=0).fit(rows)
     n_bytes = sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(model.params_))
     assert n_bytes <= 2 * rows.nbytes
+    limited = likely.Autoregressive(schema=discrete_schema((60,) * 6), max_size=1e-3, random_state=0).fit(rows)
+    assert sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(limited.params_)) <= n_bytes
     assert model.score(rows) > likely.Independent(schema=discrete_schema((60,) * 6)).fit(rows).score(rows) + 3
+
+
+def test_ordered_laws_are_halves_of_halves_drawn_to_their_parent_s():
+    """The oracle multiplies, for every class, the shares of the intervals that lead to it."""
+    rng, strength, n_classes = np.random.default_rng(0), 3.0, 5
+    leaves = rng.integers(0, 4, (2, n_classes))
+    totals, parent = np.vstack([leaves.sum(axis=0), leaves]).astype(np.int32), np.array([-1, 0, 0], np.int32)
+    laws = growing.ordered_laws(totals, parent, strength)
+    np.testing.assert_allclose(laws[0], (totals[0] + 1 / n_classes) / (totals[0].sum() + 1), rtol=1e-12)
+    for node in (1, 2):
+        for c in range(n_classes):
+            p, start, width, drawn = 1.0, 0, 8, strength
+            while width > 1:
+                whole, width = slice(start, start + width), width // 2
+                half = slice(start, start + width) if c < start + width else slice(start + width, start + 2 * width)
+                above = laws[0, half].sum() / laws[0, whole].sum()
+                p *= (totals[node, half].sum() + drawn * above) / (totals[node, whole].sum() + drawn)
+                start, drawn = half.start, drawn + strength
+            assert laws[node, c] == pytest.approx(p, rel=1e-12)
+    np.testing.assert_allclose(laws.sum(axis=1), 1, rtol=1e-12)
 
 
 def test_many_categories_share_codes_and_keep_their_classes():

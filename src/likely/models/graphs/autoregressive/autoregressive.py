@@ -61,6 +61,8 @@ class Autoregressive(EarlyStopped, GradientTrained, Model):
     max_depth : of trees, at most; None sets no limit, 0 makes the columns independent.
     min_gain : of trees, nats of its rows that a split must gain.
     max_features : of trees, share of the inputs, drawn anew, that each split looks at.
+    max_size : of trees, bytes of all together, at most so many times those of the rows as floats, or a megabyte. Small
+        tables of numbers gain by more.
     n_rounds, rate, max_leaves : of boosting, rounds at most, what of each round's trees is added, and leaves of a tree.
     penalty : of linear conditionals, of squared weights, in nats.
     n_hidden, n_blocks : of the network, units of a layer, and residual blocks of two layers.
@@ -95,6 +97,7 @@ class Autoregressive(EarlyStopped, GradientTrained, Model):
     max_depth: Whole | None = None
     min_gain: NonNegative = 1.0
     max_features: Decay = 0.8
+    max_size: Positive = 2.0
     n_rounds: Count = 100
     rate: Positive = 0.1
     max_leaves: Several = 31
@@ -153,7 +156,8 @@ class Autoregressive(EarlyStopped, GradientTrained, Model):
             boosting = Boosting(self.n_rounds, self.rate, self.max_leaves, self.min_rows)
             params = fit_boosting(rows, columns, orders, boosting, seed)
         else:
-            growth = Growth(self.n_trees, self.min_rows, self.max_depth, self.min_gain, self.max_features)
+            limits = (self.min_rows, self.max_depth, self.min_gain, self.max_features, self.max_size)
+            growth = Growth(self.n_trees, *limits)
             params = fit_trees(rows, columns, orders, growth, seed, columns.ordered)
         self.sizes_ = params.sizes
         return params

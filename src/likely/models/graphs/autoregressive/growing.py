@@ -5,8 +5,9 @@ Growing is greedy, level by level: a node is split where the log likelihood of i
 In the end all rows are counted again: what was chosen with some of them is filled with all.
 
 The law of a node with n rows is (n_c + s p_parent(c)) / (n + s) for classes, the mean of a Dirichlet posterior that is
-centred on the parent's law; for a real target (n N(m, v) + s p_parent) / (n + s), a mixture of normal laws along the
-path. The root's parent is ignorance with the weight of one row, as `Independent` has it.
+centred on the parent's law; halves of halves of classes with an order have such laws. For a real target it is
+(n N(m, v) + s p_parent) / (n + s), a mixture of normal laws along the path. The root's parent is ignorance with the
+weight of one row, as `Independent` has it.
 """
 
 from __future__ import annotations
@@ -327,4 +328,38 @@ def class_laws(totals, parent, strength):
             out[node] = (totals[node] + 1.0 / totals.shape[1]) / (n + 1.0)
         else:
             out[node] = (totals[node] + strength * out[parent[node]]) / (n + strength)
+    return out
+
+
+@njit(nogil=True, cache=True)
+def ordered_laws(totals, parent, strength):
+    """The same for classes with an order, by a Pólya tree (Lavine, 1992): the classes are halved again and again.
+
+    The share that a half has of its whole is drawn to the share that it has in the parent's law, as if by `strength`
+    rows at the first cut, and by as much more at each cut below: neighbours that few rows tell apart keep the ratio
+    that they have in the parent's law.
+    """
+    n_nodes, n_classes = totals.shape
+    size = 1
+    while size < n_classes:
+        size *= 2
+    out = np.zeros((n_nodes, n_classes))
+    out[0] = (totals[0] + 1.0 / n_classes) / (totals[0].sum() + 1.0)
+    # Part i is made of the parts 2 i and 2 i + 1, and the classes are the last `size` parts.
+    counts, above, law = np.zeros(2 * size), np.zeros(2 * size), np.zeros(2 * size)
+    for node in range(1, n_nodes):
+        for c in range(n_classes):
+            counts[size + c], above[size + c] = totals[node, c], out[parent[node], c]
+        for i in range(size - 1, 0, -1):
+            counts[i] = counts[2 * i] + counts[2 * i + 1]
+            above[i] = above[2 * i] + above[2 * i + 1]
+        law[1] = 1.0
+        first, drawn = 1, strength
+        for i in range(1, size):
+            if i == 2 * first:
+                first, drawn = i, drawn + strength
+            if above[i] > 0:  # Beyond the last class there is nothing.
+                share = (counts[2 * i] + drawn * above[2 * i] / above[i]) / (counts[i] + drawn)
+                law[2 * i], law[2 * i + 1] = law[i] * share, law[i] * (1 - share)
+        out[node] = law[size : size + n_classes]
     return out

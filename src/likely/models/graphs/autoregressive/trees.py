@@ -24,8 +24,7 @@ from likely.runtime import on_device
 STRENGTHS = (1.0, 4.0, 16.0, 64.0, 256.0)  # of smoothing, in rows, of which the held-out rows choose
 HELD_OUT = 0.25  # share of a tree's rows that choose what of it stays
 MOST_GROWN = 1 << 17  # rows that one tree is grown from; all rows fill its leaves
-TABLE_SHARE = 2.0  # Trees take at most so many times the bytes of the table of training rows in float64,
-LEAST_BYTES = 1 << 20  # or this, which is little for a model, if the table is smaller.
+LEAST_BYTES = 1 << 20  # of all trees, which is little for a model, if the table is smaller
 
 
 _ROWS_CODED = 1 << 14  # rows whose codes are alive together
@@ -82,6 +81,7 @@ class Growth(NamedTuple):
     max_depth: int | None
     min_gain: float
     max_features: float
+    max_size: float  # bytes of all trees beside those of the training rows in float64
 
 
 class Tree(NamedTuple):
@@ -114,7 +114,7 @@ def fit_trees(
     codes = code(coding, rows)
     n, d = rows.shape
     table = _Table(np.ascontiguousarray(codes.T), np.ascontiguousarray(rows.T, np.float64), coding, log_table(n))
-    n_bytes = max(TABLE_SHARE * 8 * n * d, LEAST_BYTES) / (len(orders) * d * growth.n_trees)
+    n_bytes = max(growth.max_size * 8 * n * d, LEAST_BYTES) / (len(orders) * d * growth.n_trees)
     tasks = [
         (table, int(j), np.sort(order[:place]).astype(np.int32), growth, n_bytes, (seed, chain, int(j), number))
         for chain, order in enumerate(orders)
@@ -155,6 +155,8 @@ def _fit_tree(table: _Table, j: int, inputs: np.ndarray, growth: Growth, n_bytes
         limits, growth.min_gain, n_tried, rng.integers(1 << 62), table.logs,
     )  # fmt: skip
 
+    laws = growing.ordered_laws if coding.is_ordered[j] else growing.class_laws
+
     def counted(rows: np.ndarray, feature: np.ndarray, child: np.ndarray, bits: np.ndarray) -> tuple[np.ndarray, ...]:
         """Of rows, their leaves, the nodes' parents, and what the laws of a discrete or a real target are made of."""
         leaf, parent = growing.leaves_of(table.codes, rows, feature, child, bits), growing.parents_of(feature, child)
@@ -167,7 +169,7 @@ def _fit_tree(table: _Table, j: int, inputs: np.ndarray, growth: Growth, n_bytes
     best, strength, is_leaf = -np.inf, STRENGTHS[0], np.ones(len(feature), bool)
     for candidate in STRENGTHS:
         if n_classes:
-            fit = growing.class_fit(judged, growing.class_laws(sums, parent, candidate))
+            fit = growing.class_fit(judged, laws(sums, parent, candidate))
         else:
             fit = growing.value_fit(leaf, cells[held], parent, sums, candidate)
         value, leaves = growing.cut_back(fit, feature, child)
@@ -176,7 +178,7 @@ def _fit_tree(table: _Table, j: int, inputs: np.ndarray, growth: Growth, n_bytes
     feature, child, bits, _ = growing.kept_part(feature, child, bits, is_leaf)
     _, parent, sums = counted(seen, feature, child, bits)
     if n_classes:
-        return Tree(feature, child, bits, growing.class_laws(sums, parent, strength), parent)
+        return Tree(feature, child, bits, laws(sums, parent, strength), parent)
     sums[:, 2] = strength / (sums[:, 2] + strength)
     sums[0, 2] = 0.0  # Above the root there is nothing.
     return Tree(feature, child, bits, sums, parent)
