@@ -6,6 +6,7 @@ import html
 import re
 
 import numpy as np
+import polars as pl
 import pytest
 
 import likely
@@ -108,6 +109,17 @@ def test_neighbours_and_analogies_are_those_of_the_vectors(place, tmp_path, acce
     assert near == wanted
     assert "&#x27;unheard&#x27; has no vector" in client.get("/map/words?word=unheard").text
     exec(python_of(text), {})
+
+
+def test_names_of_columns_stay_text(tmp_path, access):
+    rows = np.random.default_rng(0).normal(size=(60, 2)) @ np.array([[1, 2, 0], [0, 1, 3.0]])
+    frame = pl.DataFrame(rows, schema=[HOSTILE, "b", "c"])
+    likely.ProbabilisticPCA(2, random_state=0).fit(frame).save(tmp_path / "pca.likely")
+    client = asked(tmp_path, tmp_path, access, "pca.likely")
+    for address in ("/map", "/map/answer?colour=0&x0=0&y0=0", "/map/answer?colour=0&x0=0&y0=0&x1=1&y1=1"):
+        text = client.get(address).text
+        assert "&lt;img" in text
+        assert "<img" not in text
 
 
 @pytest.mark.parametrize("model", ["ngram.likely", "words.likely"])

@@ -51,6 +51,11 @@ def test_a_click_shows_the_table_of_a_column(network, net, tmp_path, monkeypatch
     np.testing.assert_allclose(names["found"][0], WET[0][0])
 
 
+def test_rows_are_drawn_from_a_network_that_no_table_was_fitted_to(network):
+    assert network.get("/samples/deal?deal=3").text.count("<tr>") == 13
+    assert "holes=None" in python_of(network.get("/samples").text)
+
+
 def test_a_pair_says_what_separates_it(network, net):
     at = {name: net.graph_.nodes.index(name) for name in net.graph_.nodes}
     pair = f"node={at['rain']}&other={at[HOSTILE]}"

@@ -128,6 +128,13 @@ def test_the_lines_of_python_give_what_is_shown(client, folder, monkeypatch):
     assert (names["drawn"]["age"] == 40.0).all()
 
 
+def test_the_first_pin_is_prepared_while_nothing_is_pinned(client):
+    client.get("/what-if/answer")
+    studio = client.app.app.state.studio
+    (prepared,) = [own for name, own in studio._found.items() if name[0] == "what-if" and own.given]
+    assert list(prepared.given) == ["age"]
+
+
 def test_an_impossible_pin_is_explained(client):
     answer = client.get("/what-if/answer?a2=7")
     assert answer.status_code == 400

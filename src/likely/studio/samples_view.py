@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from starlette.requests import Request
@@ -95,6 +95,11 @@ def _model(studio: Studio) -> tuple[Any, str]:
     return model, key
 
 
+def _holes(model: Any) -> Literal["seen"] | None:
+    """Drawn rows have as many holes as real ones; a model that was written down has seen none."""
+    return "seen" if hasattr(model, "hole_shares_") else None
+
+
 def _deal(studio: Studio, number: int) -> tuple[np.ndarray, np.ndarray]:
     """(12, d) encoded rows, or 12 sentences, and which of them are drawn: half, or all where there are no data."""
     model, key = _model(studio)
@@ -110,7 +115,7 @@ def _deal(studio: Studio, number: int) -> tuple[np.ndarray, np.ndarray]:
                 lines = [text.spelled(text.sentences[i]) for i in rng.integers(0, len(text.sentences), _CARDS)]
                 drawn = np.where(is_drawn, drawn, np.array(lines, object))
             return drawn, is_drawn
-        drawn = model.schema_.encode(model.sample(_CARDS, random_state=int(rng.integers(2**31)), holes="seen"))
+        drawn = model.schema_.encode(model.sample(_CARDS, random_state=int(rng.integers(2**31)), holes=_holes(model)))
         if source is None:
             return drawn, is_drawn
         # The test rows, which the model has not seen.
@@ -173,7 +178,7 @@ def _lines_of(studio: Studio, of_text: bool) -> list[str]:
         return [f"drawn = model.sample({_CARDS}, random_state=0, max_length={_MOST_TOKENS})"]
     source = studio.space.source
     n = _TEST_ROWS if source is None else min(_TEST_ROWS, len(source.dataset.test))
-    drawing = f"drawn = model.sample({n}, random_state=0, holes='seen')"
+    drawing = f"drawn = model.sample({n}, random_state=0, holes={_holes(studio.usable()[0])!r})"
     if source is None:
         return [drawing]
     if not hasattr(source.rows, "columns"):
@@ -267,7 +272,7 @@ def _test(studio: Studio) -> Markup:
     def make() -> Any:
         n = min(_TEST_ROWS, len(source.dataset.test))
         real = take(source.dataset.test, np.arange(n))
-        drawn = model.sample(n, random_state=0, holes="seen")
+        drawn = model.sample(n, random_state=0, holes=_holes(model))
         if hasattr(real, "columns"):
             real = real[list(source.schema.names)]
             drawn = drawn[list(source.schema.names)]
@@ -304,7 +309,7 @@ def _pairs(studio: Studio, asked: dict[str, str]) -> Markup:
     last = len(source.schema.columns) - 1
     chosen = [whole(asked, "x", 0, 0, last), whole(asked, "y", min(1, last), 0, last)]
     real = source.schema.encode(source.dataset.test)[:_PAIR_ROWS]
-    work = lambda: model.schema_.encode(model.sample(len(real), random_state=0, holes="seen"))  # noqa: E731
+    work = lambda: model.schema_.encode(model.sample(len(real), random_state=0, holes=_holes(model)))  # noqa: E731
     drawn = studio.once(("pairs", key, id(source)), work)
     columns = [source.schema.columns[place] for place in chosen]
     rng = np.random.default_rng(0)  # Categories and whole numbers lie on each other: they are spread a little.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from starlette.background import BackgroundTask
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -68,7 +71,10 @@ def routes(studio: Studio) -> list[Route]:
         ways = [one_of(asked, f"{letter}how", "see", _HOW[: 1 + hasattr(model, "do")]) for letter in "ab"]
         a = _answer(studio, model, key, first, ways[0])
         b = None if np.isnan(second).all() else _answer(studio, model, key, second, ways[1])
-        return fragment(_parts(studio, model, key, a, b))
+        found = fragment(_parts(studio, model, key, a, b))
+        if a.method == "exact" and not a.given:
+            found.background = BackgroundTask(_prepare, studio, model, key)
+        return found
 
     return [Route("/what-if", show), Route("/what-if/answer", answer), *painting.routes(studio)]
 
@@ -176,6 +182,13 @@ def answer_of(model: Any, axes: list[Axis], pins: np.ndarray, how: str = "see") 
     for fixed in pinned:
         words[fixed] = f"{'set' if is_done else 'pinned'} to {text_of(schema.columns[fixed], float(pins[fixed]))}"
     return Answer(pins, shares, middles, words, given, evidence, found.method, how)
+
+
+def _prepare(studio: Studio, model: Any, key: str) -> None:
+    """Compile what the first pin needs, which takes seconds, while the page is looked at."""
+    row = model.schema_.encode(model.sample(1, random_state=0))[0]
+    with contextlib.suppress(HTTPException):
+        _answer(studio, model, key, np.where(np.arange(len(row)) == 0, row, np.nan), "see")
 
 
 def _axes(studio: Studio, model: Any, key: str) -> list[Axis]:

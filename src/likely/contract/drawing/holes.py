@@ -22,7 +22,10 @@ def check_holes(model: Any, holes: Any) -> np.ndarray | None:
             )
         seen = getattr(model, "hole_shares_", None)
         if seen is None:
-            raise ValueError("the model was saved before shares of holes were kept: give a share, such as 0.1.")
+            raise ValueError(
+                "the model has seen no holes: it was written down, not fitted, or saved before their shares were kept. "
+                "Give a share, such as 0.1."
+            )
         return np.asarray(seen)
     if isinstance(holes, bool) or not isinstance(holes, int | float | np.number) or not 0 <= holes < 1:
         raise ValueError(
