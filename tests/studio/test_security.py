@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from html.parser import HTMLParser
 
@@ -10,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from likely.studio.app import STATIC, create_app
-from likely.studio.security import MAX_BODY, MAX_MODEL
+from likely.studio.security import MAX_BODY, MAX_MODEL, Guard
 from likely.studio.workspace import Workspace
 from tests.studio.conftest import HOST, HOSTILE, TOKEN, client_of
 
@@ -196,3 +197,26 @@ def test_a_body_is_counted_though_its_head_says_nothing(client):
 
     headers = FORM | {"origin": f"http://{HOST}"}
     assert client.post("/compare/start", content=pieces(), headers=headers).status_code == 413
+
+
+def test_who_waits_when_the_studio_ends_is_told(access):
+    async def forever(scope, receive, send):
+        await asyncio.Event().wait()
+
+    async def wait_and_end():
+        sent = []
+        headers = [(b"host", HOST.encode()), (b"cookie", f"{access.cookie}={access.session}".encode())]
+        scope = {"type": "http", "method": "GET", "path": "/table", "query_string": b"", "headers": headers}
+
+        async def send(message):
+            sent.append(message)
+
+        task = asyncio.create_task(Guard(forever, access)(scope, None, send))
+        await asyncio.sleep(0)
+        task.cancel()
+        await task  # and is not an error in the terminal
+        return sent
+
+    head, body = asyncio.run(wait_and_end())
+    assert head["status"] == 503
+    assert b"has ended" in body["body"]

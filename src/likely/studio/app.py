@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
 import webbrowser
 from collections.abc import AsyncIterator, Callable
@@ -93,6 +94,8 @@ def serve(
         limit_concurrency=200,
         timeout_graceful_shutdown=2,
     )
+    # What is cut off by Ctrl-C is said to who waits for it, and is no error.
+    logging.getLogger("uvicorn.error").addFilter(lambda record: "graceful shutdown exceeded" not in record.getMessage())
     if browser:
         webbrowser.open(address)
     with contextlib.suppress(KeyboardInterrupt):

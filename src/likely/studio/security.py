@@ -8,6 +8,7 @@ come. Answers may load nothing from elsewhere and run no script but the studio's
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import secrets
 from collections.abc import Iterable
@@ -74,7 +75,11 @@ class Guard:
             await Response(status_code=403)(scope, receive, send)
             return
 
+        begun = False
+
         async def guarded(message: Any) -> None:
+            nonlocal begun
+            begun = True
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
@@ -83,7 +88,11 @@ class Guard:
         if answer is not None:
             await answer(scope, receive, guarded)
             return
-        await self.app(scope, _counted(receive, _most(scope)), guarded)
+        try:
+            await self.app(scope, _counted(receive, _most(scope)), guarded)
+        except asyncio.CancelledError:  # Ctrl-C in the terminal, while somebody waits for an answer
+            if not begun:
+                await _page(503, "The studio has ended.")(scope, receive, guarded)
 
     def _refusal(self, scope: Any) -> Response | None:
         """Why a request is refused, whoever sends it."""
