@@ -61,7 +61,7 @@ def chosen(train: Part, valid: Part, small: bool, seed: int) -> tuple[str, Any, 
     fitted = {name: model.fit(*train, valid=valid) for name, model in _single(small, seed).items()}
     errors = {name: _rmse(model, valid) for name, model in fitted.items()}
     best = min((name for name in errors if name != "linear"), key=lambda name: errors[name])
-    several = fitted[best].get_params() | {"posterior": "ensemble", "n_members": 2 if small else 5}
+    several = fitted[best].get_params() | {"posterior": "ensemble", "n_members": 2 if small else 3}
     name = f"an ensemble, {best}"
     fitted[name] = likely.NetworkPredictor(**several).fit(*train, valid=valid)
     errors[name] = _rmse(fitted[name], valid)
@@ -71,7 +71,7 @@ def chosen(train: Part, valid: Part, small: bool, seed: int) -> tuple[str, Any, 
 
 def _single(small: bool, seed: int) -> dict[str, Any]:
     shared: dict[str, Any] = {"target_kind": "number", "random_state": seed}
-    size: dict[str, Any] = {"hidden": (8,), "n_epochs": 2} if small else {"hidden": (256, 256), "n_epochs": 60}
+    size: dict[str, Any] = {"hidden": (8,), "n_epochs": 2} if small else {"hidden": (128, 128), "n_epochs": 25}
     readings = {"periodic": {"n_parts": 32, "embedding_size": 16}, "piecewise": {"n_parts": 64, "embedding_size": 16}}
     networks = {
         f"network, {embedding}": likely.NetworkPredictor(**size, **shared, embedding=embedding, **options)

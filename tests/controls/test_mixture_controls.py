@@ -10,9 +10,10 @@ import pytest
 import likely
 from likely.columns import exponential as families
 from likely.models.latent.mixture import em as mixture_em
-from likely.models.latent.mixture import gaussian_block, stack
+from likely.models.latent.mixture import by_value, gaussian_block, stack
 from tests.contracts.table import binary_rows
 from tests.models.latent.mixture import test_mixture as checks
+from tests.models.latent.mixture.by_value_checks import check_start
 from tests.models.latent.mixture.stack_checks import check_weighted_sum
 
 
@@ -88,3 +89,20 @@ def test_a_stack_that_weighs_wrongly_is_caught(monkeypatch, wrong):
     monkeypatch.setattr(stack, "mixed_evidence", mixed)
     with pytest.raises(AssertionError):
         check_weighted_sum(model, members)
+
+
+@pytest.mark.parametrize("bug", ["equal shares", "rows that fill up count"])
+def test_a_start_with_wrong_weights_is_caught(bug, monkeypatch, x64):
+    original = by_value.together
+
+    def equal(found, shares, layout):
+        return original(found, np.full(len(shares), 1 / len(shares)), layout)
+
+    def started(fit, rows, weight, codes, *rest):
+        counting = lambda rows, weight, key, k: fit(rows, np.maximum(weight, 1), key, k)  # noqa: E731
+        return by_value.started(counting if bug != "equal shares" else fit, rows, weight, codes, *rest)
+
+    if bug == "equal shares":
+        monkeypatch.setattr(by_value, "together", equal)
+    with pytest.raises(AssertionError):
+        check_start(started, "full")

@@ -25,6 +25,7 @@ from likely.contract.settings import Count, NonNegative, Positive
 from likely.contract.trained import between
 from likely.memory import taken
 from likely.models.latent.mixture import components
+from likely.models.latent.mixture.by_value import check_values, started
 from likely.models.latent.mixture.chunks import Chunks
 from likely.models.latent.mixture.coded import coded, coded_prior, run_coded, suits, with_learned_strengths
 from likely.models.latent.mixture.components import Layout, MixtureParams
@@ -33,6 +34,7 @@ from likely.models.latent.mixture.gaussian_block import GaussianBlock
 from likely.objectives.em import EMResult, run_em
 from likely.placement import device_mesh, local, place
 from likely.runtime import by_blocks, float_dtype, on_device
+from likely.schema import Schema
 
 _TRIAL_ITERATIONS = 15  # of each start, by which the best is chosen
 # Fewer rows leave a component's categories to chance. From 100 to 200 components validation rows of adult neither gain
@@ -61,6 +63,9 @@ class Mixture(Model):
         column as make the components' counts likeliest: few where components differ, many where they are alike.
     min_variance : by how much the prior raises the variance of a real column in a component of average size, in units
         of the column's own variance.
+    start_by : name of a binary or categorical column. EM starts from mixtures of the rows of each of its values, with
+        as many of the components as the value has of the rows; `likely.JointPredictor` classifies better by components
+        that have a class each, and calls the column of an unnamed y "y".
     schema : what the columns are; None reads it off the data.
     random_state : seed.
 
@@ -90,6 +95,7 @@ class Mixture(Model):
     tol: NonNegative = 1e-3
     pseudo_count: NonNegative | None = None
     min_variance: Positive = 1e-4
+    start_by: str | None = None
 
     _weighted = True
 
@@ -109,6 +115,11 @@ class Mixture(Model):
     @property
     def _layout(self) -> Layout:
         return Layout.of(self.columns_, self.covariance)
+
+    def _check_kinds(self, schema: Schema) -> None:
+        super()._check_kinds(schema)
+        if self.start_by is not None:
+            check_values(schema, self.start_by, self.n_components)
 
     def _init(self, key, columns):
         layout, k, dtype = Layout.of(columns, self.covariance), self._n_codes, float_dtype()
@@ -137,10 +148,19 @@ class Mixture(Model):
             if size < len(rows):
                 part = _part_of(len(rows), size, jax.random.fold_in(key, number))
                 some, weight = taken(rows, part), None if weight is None else weight[part]
+            if params is None and self.start_by is not None:
+                params = self._by_value(some, weight, key)
+                n_components = self.n_components_ = len(params.log_weights)
             params = self._em(some, weight, key, n_components, params)
         if len(sizes) > 1:
             self.history_["n_rows"] = [float(size) for size in sizes]
         return cast(MixtureParams, params)
+
+    def _by_value(self, rows: np.ndarray, weight: np.ndarray | None, key: jax.Array) -> MixtureParams:
+        """Components that have learned the rows of one value each, to go on from."""
+        place = int(self.cells_.starts[self.schema_.names.index(cast(str, self.start_by))])
+        fit = partial(self._em, params=None)
+        return started(fit, rows, weight, rows[:, place], key, self.n_components_, self._layout)
 
     def _em(
         self, rows: np.ndarray, weight: np.ndarray | None, key: jax.Array, k: int, params: MixtureParams | None
