@@ -232,7 +232,7 @@ PREDICT_MNIST: dict[str, dict[str, Any]] = {
     "permutation invariant": {
         "hidden": (1000, 500, 250, 250, 250),
         "noise": 0.3,
-        "n_epochs": 10,
+        "n_epochs": 40,
         "batch_size": 100,
         "learning_rate": 2e-3,
         "schedule": "linear",
@@ -245,7 +245,7 @@ PREDICT_MNIST: dict[str, dict[str, Any]] = {
         "shift": 2.0,
         "rotate": 10.0,
         "elastic": 0.5,
-        "n_epochs": 5,
+        "n_epochs": 16,
         "batch_size": 100,
         "learning_rate": 3e-3,
         "warmup_steps": 600,

@@ -9,8 +9,8 @@ import pytest
 
 import likely
 from likely.columns import exponential as families
-from likely.models.latent.mixture import em as mixture_em
 from likely.models.latent.mixture import by_value, gaussian_block, stack
+from likely.models.latent.mixture import em as mixture_em
 from tests.contracts.table import binary_rows
 from tests.models.latent.mixture import test_mixture as checks
 from tests.models.latent.mixture.by_value_checks import check_start
