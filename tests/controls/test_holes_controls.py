@@ -11,7 +11,14 @@ from likely.models.energy.layered.machine import mean_field
 from likely.models.energy.pairwise import associative_memory
 from tests.models.energy.layered.layered_checks import TINY
 from tests.models.energy.layered.layered_checks import layered as machine
-from tests.models.holes_checks import check_as_good_as, check_drawn_holes, check_loss, mean_log_p, nats_lost
+from tests.models.holes_checks import (
+    FAST_MACHINES,
+    check_as_good_as,
+    check_drawn_holes,
+    check_loss,
+    mean_log_p,
+    nats_lost,
+)
 from tests.models.test_holes import N_DRAWS, ROW, given
 
 
@@ -34,10 +41,10 @@ def expected(monkeypatch):
 
 
 def test_expected_values_in_place_of_draws_are_caught(expected, global_random_seed):
-    rbm = mean_log_p("RBM", global_random_seed)
+    rbm = mean_log_p("RBM", global_random_seed, **FAST_MACHINES)
     for name in ("DBN", "DBM"):
         with pytest.raises(AssertionError):
-            check_as_good_as(rbm, {name: mean_log_p(name, global_random_seed)})
+            check_as_good_as(rbm, {name: mean_log_p(name, global_random_seed, **FAST_MACHINES)})
 
 
 def test_zeros_in_place_of_completed_patterns_are_caught(monkeypatch, global_random_seed):

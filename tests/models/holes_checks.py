@@ -65,6 +65,9 @@ REALS: dict[str, dict[str, Any]] = {
 }
 SETTINGS = {"bits": BITS, "reals": REALS}
 
+# Machines of bits that learn as much in a third of the time, for what is asked of the three beside each other.
+FAST_MACHINES: dict[str, Any] = {"learning_rate": 0.5, "n_epochs": 60}
+
 # What each may lose, in nats a row: about twice what was seen with a few seeds, and at least 0.05.
 BARS: dict[str, dict[str, float]] = {
     "bits": {
@@ -122,11 +125,11 @@ def nats_lost(name: str, seed: int, table: str = "bits") -> Loss:
     return Loss(complete, erased, mean_log_p("Independent", seed, table))
 
 
-def mean_log_p(name: str, seed: int, table: str = "bits", *, holes: bool = True) -> float:
-    """Of complete test rows, after learning from complete rows or from half of their cells."""
+def mean_log_p(name: str, seed: int, table: str = "bits", *, holes: bool = True, **changes: Any) -> float:
+    """Of complete test rows, after learning from complete rows or from half of their cells; changes are of settings."""
     train, test = rows_of(table, seed)
     schema = likely.Schema.binary(train.shape[1]) if table == "bits" else None
-    model = registry.model_class(name)(**SETTINGS[table][name], random_state=seed, schema=schema)
+    model = registry.model_class(name)(**SETTINGS[table][name] | changes, random_state=seed, schema=schema)
     return float(model.fit(erased(train, seed) if holes else train).evidence(test).mean)
 
 

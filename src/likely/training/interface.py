@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -12,6 +13,7 @@ from jaxtyping import Array
 
 from likely.training.batches import Batch, Feed, check_rows
 from likely.training.config import TrainingConfig
+from likely.training.program import Static, join, split
 
 RESERVED = ("epoch", "loss", "seconds", "valid")
 
@@ -38,22 +40,33 @@ def definite(leaf: Any) -> Any:
 
 
 def outline(module: Any, objective: Any, feed: Feed, key: Array, state: Any) -> tuple[list[str], Any]:
-    """Trace the objective once, on a batch's shape: the names of loss and metrics, and the type to sum them in."""
+    """Trace the objective on a batch's shape: the names of loss and metrics, and the type to sum them in.
+
+    Tracing takes longer than many a short fit; what was traced once is known for all fits of the same shapes.
+    """
     blocks, shape = feed.blocks, (feed.batch_size, feed.blocks.rows.shape[1])
-
-    def call(module: Any, key: Array, state: Any) -> Any:
-        observed = None if blocks.complete else jnp.ones(shape, bool)
-        batch = Batch(jnp.zeros(shape, blocks.dtype), observed, jnp.ones(shape[0], blocks.dtype))
-        return objective(module, batch, key, state)
-
-    returned = eqx.filter_eval_shape(call, module, key, state)
-    try:
-        loss, (new_state, metrics) = returned
-    except (TypeError, ValueError):
-        raise TypeError("the objective must return (loss, (state, metrics)).") from None
-    _check_scalars(loss, metrics)
-    _check_state(state, new_state)
+    arrays, static = split((module, objective))
+    loss, metrics = _traced(static, shape, blocks.complete, blocks.dtype).eval_shape(arrays, key, state)
     return ["loss", *sorted(metrics)], np.promote_types(loss.dtype, np.float32)
+
+
+@functools.lru_cache(maxsize=32)
+def _traced(static: Static, shape: tuple[int, int], complete: bool, dtype: Any) -> Any:
+    """The function (arrays, key, state) -> (loss, metrics), which refuses what is not the loop's as it is traced."""
+
+    def call(arrays: Any, key: Array, state: Any) -> Any:
+        module, objective = join(arrays, static)
+        batch = Batch(jnp.zeros(shape, dtype), None if complete else jnp.ones(shape, bool), jnp.ones(shape[0], dtype))
+        returned = objective(module, batch, key, state)
+        try:
+            loss, (new_state, metrics) = returned
+        except (TypeError, ValueError):
+            raise TypeError("the objective must return (loss, (state, metrics)).") from None
+        _check_scalars(loss, metrics)
+        _check_state(state, new_state)
+        return loss, metrics
+
+    return jax.jit(call)
 
 
 def check_validation(config: TrainingConfig, validate: Any, valid_rows: Any) -> None:
@@ -68,7 +81,7 @@ def check_validation(config: TrainingConfig, validate: Any, valid_rows: Any) -> 
 
 def _check_scalars(loss: Any, metrics: Any) -> None:
     if getattr(loss, "shape", None) != () or not jnp.issubdtype(loss.dtype, jnp.floating):
-        raise TypeError(f"the objective's loss must be a real scalar, got {loss}.")
+        raise TypeError(f"the objective's loss must be a real scalar, got {getattr(loss, 'aval', loss)}.")
     if not isinstance(metrics, dict):
         raise TypeError(f"the objective's metrics must be a dictionary of scalars, got {type(metrics).__name__}.")
     for name, value in metrics.items():

@@ -23,6 +23,7 @@ def anneal(distances: Any, places: Any, temperatures: Any, penalties: Any, order
             load[place] = table[:, place].sum()
         for temperature in temperatures:
             for city in orders[restart]:
+                # What a place costs this city: the other cities that are expected there, and the ways to both sides.
                 for place in range(n):
                     field[place] = penalties[restart] * (load[place] - table[city, place])
                 _add_distances(distances[city], table, city, field)
@@ -45,6 +46,7 @@ def _add_distances(row: Any, table: Any, city: Any, field: Any) -> None:
 @njit(nogil=True, cache=True)
 def _settle(field: Any, temperature: Any, own: Any, load: Any) -> None:
     """The city's probabilities become exp(-field / temperature), normalised."""
+    # Beside the lowest field: at low temperatures the exponentials of the fields themselves are all 0.
     low, total = field.min(), 0.0
     for place in range(field.shape[0]):
         field[place] = np.exp((low - field[place]) / temperature)

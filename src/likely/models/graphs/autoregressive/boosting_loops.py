@@ -9,6 +9,7 @@ from numba import njit
 @njit(nogil=True, cache=True)
 def add_trees(rows, roots, output, feature, threshold, child, bits, hole_left, value, out):
     """Add the value of each tree's leaf to the raw output (n, outputs) that the tree belongs to."""
+    # Trees outside, rows inside: a tree's nodes then stay in the cache while all rows pass through it.
     for t in range(len(roots)):
         for i in range(len(rows)):
             node = roots[t]

@@ -51,6 +51,8 @@ def eliminate(near, log_sizes, rule, jitter, limit):
     order, cliques, total = np.empty(n, np.int64), np.zeros((n, words), np.uint64), 0.0
     stale, around = np.zeros(n, np.bool_), np.empty(n, np.int64)
     for step in range(n):
+        # A plain search: it costs n looks a step, little beside the scores that change, and needs no heap in which
+        # stale scores would have to be found.
         v, best = -1, np.inf
         for u in range(n):
             if left[u] and (v < 0 or score[u] < best):
@@ -105,6 +107,7 @@ def _score(near, v, log_sizes, rule, room):
     for i in range(k):
         u = room[i]
         if rule == MIN_FILL:
+            # Neighbours of v that are none of u, by whole words of bits; each missing edge is counted from both ends.
             absent = -1  # u itself is a neighbour of v and none of u
             for w in range(near.shape[1]):
                 absent += _ones(near[v, w] & ~near[u, w])
@@ -123,6 +126,7 @@ def _members(row, out):
     k = 0
     for w in range(len(row)):
         bits = row[w]
+        # The lowest bit that is set, by two's complement; one less than it has as many ones as its place says.
         while bits:
             low = bits & (~bits + _ONE)
             out[k] = (w << 6) + _ones(low - _ONE)
@@ -134,6 +138,7 @@ def _members(row, out):
 @njit(cache=True, nogil=True)
 def _ones(x):
     """How many bits of a word are set."""
+    # Sums of bits in pairs, then in fours and in bytes, side by side in one word; the product adds up all eight bytes.
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
     x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)

@@ -17,12 +17,15 @@ def settle(n_sweeps, tolerance, q, starts, logs, log_starts, axes, axis_starts, 
     axes, axis_starts : the nodes of each table's axes.
     touching, touch_starts : the tables that each node is in.
     """
+    # One node after the other, each with the newest probabilities of the others: then no step lowers the bound. All
+    # nodes at once may lower it, and go to and fro without an end.
     n = len(starts) - 1
     field = np.empty(np.max(starts[1:] - starts[:-1]))
     state = np.empty(max(1, np.max(axis_starts[1:] - axis_starts[:-1])), np.int64)
     for _ in range(n_sweeps):
         change = 0.0
         for v in range(n):
+            # log q(v) is, up to a constant, the expected logarithm of every table that v is in, given v's state.
             size = starts[v + 1] - starts[v]
             field[:size] = 0.0
             for t in range(touch_starts[v], touch_starts[v + 1]):
@@ -44,6 +47,7 @@ def settle(n_sweeps, tolerance, q, starts, logs, log_starts, axes, axis_starts, 
                         if state[a] < starts[u + 1] - starts[u]:
                             break
                         state[a] = 0
+            # Beside the largest, so that no exponential overflows and at least one is 1.
             top, total = np.max(field[:size]), 0.0
             for s in range(size):
                 field[s] = np.exp(field[s] - top)

@@ -40,6 +40,7 @@ def propagate(
     starts, members, _, n_states, offsets, sep_starts, sep_members, _, _, _, var_homes = tree
     n_rows = len(findings)
     logs, lowest = np.zeros(n_rows), np.ones(n_rows)
+    # Room is made once for all rows: it is as large as the tree's tables, and rows are many.
     work, seps, sep_offsets, scale, step, sep_step, size, sep_size = _scratch(tree, base)
     news = np.empty(len(seps))
     for r in range(n_rows):
@@ -60,6 +61,7 @@ def propagate(
                 if e[v] >= 0:
                     marginals[r, at + e[v]] = 1.0
                     continue
+                # A step of 0 in the marginal along all axes but the node's own sums these out.
                 c = var_homes[v]
                 k = starts[c + 1] - starts[c]
                 for i in range(k):
@@ -108,6 +110,8 @@ def start_row(tree, base, e, step, work, row_scopes, row_table, room):
     starts, members, parents, n_states, offsets = tree[0], tree[1], tree[2], tree[3], tree[4]
     for c in range(len(parents)):
         k, at, full = starts[c + 1] - starts[c], offsets[c], 1
+        # An observed axis is not walked along: the reading begins at its state in the full table, and it has no room
+        # in the row's table, so that a row with many findings is as cheap as its few unobserved nodes.
         for i in range(k - 1, -1, -1):
             v = members[starts[c] + i]
             room[0, i] = 1 if e[v] >= 0 else n_states[v]
@@ -132,9 +136,10 @@ def upwards(tree, e, step, size, sep_step, sep_size, sep_offsets, work, seps, sc
     """Messages from the leaves to the roots, by sums or by the largest entry; the log of what is left at the roots."""
     starts, members, parents, n_states, offsets, _, _, own, up_starts, up, _ = tree
     log, lowest = 0.0, 1.0
+    # Cliques stand before their parents, so that all messages into a clique have come when its own is made.
     for c in range(len(parents)):
         p, at = parents[c], sep_offsets[c]
-        if p < 0:
+        if p < 0:  # A root of the forest: its table's sum is one factor of the probability of the findings.
             total = 0.0
             for i in range(offsets[c], offsets[c] + size[c]):
                 total = max(total, work[i]) if largest else total + work[i]
@@ -149,6 +154,7 @@ def upwards(tree, e, step, size, sep_step, sep_size, sep_offsets, work, seps, sc
             room[0, i] = 1 if e[v] >= 0 else n_states[v]
             room[1, i], room[2, i] = sep_step[j] if j >= 0 else 0, step[starts[c] + i]
         combine(LARGER if largest else PLUS, k, room[0], seps, at, room[1], work, offsets[c], room[2], 1.0)
+        # Products of many probabilities would underflow; the factor that is taken out here is added as a logarithm.
         top = 0.0
         for i in range(at, at + sep_size[c]):
             top = max(top, seps[i])
@@ -170,6 +176,8 @@ def upwards(tree, e, step, size, sep_step, sep_size, sep_offsets, work, seps, sc
 def _downwards(tree, e, step, size, sep_step, sep_size, sep_offsets, work, seps, news, scale, room):
     """Messages from the roots to the leaves, after which every table holds the probabilities of its clique."""
     starts, members, parents, n_states, offsets, _, _, own, up_starts, up, _ = tree
+    # From the roots on: by the time a clique is reached, its parent's table holds probabilities. What the clique told
+    # its parent on the way up is in them already, and is divided out again.
     for c in range(len(parents) - 1, -1, -1):
         p, at = parents[c], sep_offsets[c]
         if p < 0:
@@ -241,6 +249,8 @@ def draw(tree, base, findings, row_scopes, row_tables, uniforms, largest, states
             x = states[r, s]
             for v in range(len(x)):
                 x[v] = e[v]
+            # After the way up a clique's table, at the states that its parent has, is proportional to what is left to
+            # draw: no way down is needed, and many draws share the way up.
             for c in range(m - 1, -1, -1):
                 _draw_clique(
                     starts, members, n_states, offsets, own, c, e, step, work, uniforms[r, s, c], largest, x, room
@@ -262,6 +272,8 @@ def _draw_clique(starts, members, n_states, offsets, own, c, e, step, work, unif
             room[0, k], room[1, k], room[2, k] = v, step[i], n_states[v]
             total *= n_states[v]
             k += 1
+    # Walked through twice, first for the sum and then up to the drawn share of it, instead of keeping running sums,
+    # for which there is no room. Rounding may leave a rest at the end: then the last possible state is taken.
     sum_, best, chosen = 0.0, -1.0, 0
     for position in range(total):
         value = work[_place(position, k, at, room)]

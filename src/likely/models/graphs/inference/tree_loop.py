@@ -23,6 +23,7 @@ def separators(starts, members, parents, n):
     sep_starts, up_starts = np.zeros(m + 1, np.int64), np.zeros(m + 1, np.int64)
     own = np.full(len(members), -1)
     sep_members = np.empty(len(members), np.int64)
+    # Two passes, since the places of the parents' axes need room whose size is known only when all parents are.
     for c in range(m):
         p = parents[c]
         up_starts[c + 1] = up_starts[c] + (starts[p + 1] - starts[p] if p >= 0 else 0)
@@ -31,6 +32,8 @@ def separators(starts, members, parents, n):
     for c in range(m):
         p = parents[c]
         if p >= 0:
+            # The parent's members get this clique's number: looking a member up is then one comparison, and marks of
+            # cliques before need not be wiped out.
             for i in range(starts[p], starts[p + 1]):
                 mark[members[i]] = c
             for i in range(starts[c], starts[c + 1]):
@@ -49,6 +52,8 @@ def separators(starts, members, parents, n):
 @njit(cache=True, nogil=True)
 def homes(starts, members, sizes, n_states, scope_starts, scope_members):
     """The smallest clique that holds each scope, -1 where none does; `sizes` (m,) are those of the cliques' tables."""
+    # For each node the cliques that it is in. A scope is looked for only in those of its rarest member, which are few
+    # in a large network; a search through all cliques would take their number times that of the scopes.
     n, m, n_scopes = len(n_states), len(sizes), len(scope_starts) - 1
     n_cliques = np.zeros(n + 1, np.int64)
     for i in range(len(members)):
@@ -113,6 +118,8 @@ def combine(what, k, counts, a, at_a, steps_a, b, at_b, steps_b, weight):
     Axes whose steps go on from one to the next are run through as one, so that the inner loop is long. One function in
     spite of its length: with the inner loop in another, marginals of a large network took two to four times as long.
     """
+    # The arrays of axes have room for three times k numbers: the axes as they were given, the joined ones from k on,
+    # and from 2 k on where the odometer stands.
     j = 0  # joined axes, the last kept in place 0
     for i in range(k - 1, -1, -1):
         if counts[i] == 1:
@@ -134,6 +141,8 @@ def combine(what, k, counts, a, at_a, steps_a, b, at_b, steps_b, weight):
     for i in range(1, j):
         total *= counts[k + i]
         counts[2 * k + i] = 0  # the odometer
+    # Each kind of inner loop stands there several times: with a step that is known to be 0 or 1 the compiler makes
+    # vector instructions of it, and tables of cliques are mostly walked through in such steps.
     for _ in range(total):
         if what == TIMES:
             if db == 0:
@@ -164,6 +173,7 @@ def combine(what, k, counts, a, at_a, steps_a, b, at_b, steps_b, weight):
         else:
             for i in range(n):
                 a[at_a + i * da] = max(a[at_a + i * da], b[at_b + i * db])
+        # The odometer: the next axis goes on by one; an axis that has come round goes back, and the one after it on.
         for i in range(1, j):
             counts[2 * k + i] += 1
             at_a += steps_a[k + i]

@@ -24,6 +24,8 @@ def sweep(x, n_states, held, starts, factors, scope_starts, scope_members, strid
             if held[c, v]:
                 continue
             k = n_states[v]
+            # log p(x_v | the others) is the sum of the factors that touch v. The others' states say where in a table to
+            # begin, v's own which entries of it to read.
             room[:k] = 0.0
             for j in range(starts[v], starts[v + 1]):
                 f = factors[j]
@@ -43,6 +45,8 @@ def sweep(x, n_states, held, starts, factors, scope_starts, scope_members, strid
             for s in range(k):
                 room[s] = np.exp(room[s] - top)
                 total += room[s]
+            # By the inverse of the distribution function. A rest that rounding leaves at the end falls to the last
+            # state of positive probability, never to one that cannot be.
             left, state = uniforms[c, v] * total, 0
             for s in range(k):
                 if room[s] > 0.0:

@@ -23,6 +23,7 @@ def g_square(codes, sizes, x, y, given, weight):
     counts = np.zeros((q, kx, ky), np.int64)
     for i in range(n):
         counts[base[i], codes[x, i], codes[y, i]] += 1
+    # G² adds up over the states of `given`: each has a table of its own, with expected counts by its margins.
     total, freedom = 0.0, 0
     rows, columns = np.empty(kx, np.int64), np.empty(ky, np.int64)
     for s in range(q):
@@ -35,6 +36,8 @@ def g_square(codes, sizes, x, y, given, weight):
                 all_ += c
         if all_ == 0:
             continue
+        # Values that never occur in this state cannot deviate. With all of them counted, rare tables would have far too
+        # much freedom, and tests would pass for want of rows.
         n_a, n_b = 0, 0
         for a in range(kx):
             n_a += rows[a] > 0
@@ -69,6 +72,7 @@ def first_separating(codes, sizes, x, y, candidates, size, limits, most_freedom,
     if size > m:
         return np.full(max(size, 1), -1), weakest
     given = np.empty(size, np.int64)
+    # All subsets of that size, in lexicographic order of places, from the first one on.
     while True:
         n_states = 1
         for i in range(size):
@@ -84,6 +88,7 @@ def first_separating(codes, sizes, x, y, candidates, size, limits, most_freedom,
                 for i in range(size):
                     out[i] = given[i]
                 return out, weakest
+        # The next subset: the last place that can go on does, and those after it follow close behind.
         i = size - 1
         while i >= 0 and chosen[i] == m - size + i:
             i -= 1

@@ -17,6 +17,8 @@ BDEU, LIKELIHOOD = 0, 1
 @njit(cache=True, nogil=True)
 def refine(base, n_base, codes, size):
     """The joint states of some parents and one more: (n,) numbers among those that occur, and how many do."""
+    # Numbers are given in the order in which states first occur. Without them tables would have a row for every state
+    # of the parents that could be, and ten parents of four states have a million.
     first = np.full(n_base * size, -1, np.int32)
     out = np.empty(len(base), np.int32)
     n = 0
@@ -45,6 +47,8 @@ def table_score(counts, n_rows, k, n_states, ess, weight, kind):
     log_row = math.lgamma(a_row) if kind == BDEU else 0.0
     log_cell = math.lgamma(a_cell) if kind == BDEU else 0.0
     for j in range(n_rows):
+        # A state without rows adds lgamma(a) - lgamma(a) = 0 to BDeu and 0 log 0 = 0 to the likelihood. It is passed
+        # over, and counts are cleared on the way, so that the same room serves the next table.
         n = 0
         for s in range(j * k, j * k + k):
             c = counts[s]
@@ -79,6 +83,7 @@ def addition_scores(base, n_base, n_states, codes, sizes, child, candidates, ess
     largest = 1
     for p in candidates:
         largest = max(largest, sizes[p])
+    # One pass over the rows for each candidate: the parents' own joint states are not numbered anew.
     counts = np.zeros(n_base * largest * k, np.int32)
     out = np.empty(len(candidates))
     for j in range(len(candidates)):
@@ -101,6 +106,8 @@ def subset_scores(codes, sizes, child, others, most, ess, weight, kind, per_row,
     n_bases, n_states = np.ones(most + 1, np.int64), np.ones(most + 1)
     members, patterns = np.full(most + 1, -1, np.int64), np.zeros(most + 1, np.int64)
     out[0] = family_score(bases[0], 1, 1.0, codes[child], k, ess, weight, kind) - per_row
+    # A walk by hand in place of recursion, which Numba compiles only in part: `members` is the path from the empty
+    # set, and each depth keeps the joint states of its own subset to come back to.
     depth, following = 0, 0
     while True:
         if following < m and depth < most:

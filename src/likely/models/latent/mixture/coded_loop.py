@@ -35,6 +35,8 @@ def add_rows(x, weight, columns, table, partition, base, counts, statistics, uns
         for j in range(d):
             value, kind, place = x[i, j], columns[j, 0], columns[j, 1]
             if np.isnan(value):
+                # `base` holds the normalisers of all columns; the one of a column that is not seen is given back.
+                # Categories have none, since their parameters are log probabilities.
                 if kind != CATEGORY:
                     for c in range(k):
                         log_joint[c] += partition[j, c]
@@ -50,6 +52,8 @@ def add_rows(x, weight, columns, table, partition, base, counts, statistics, uns
                 row, square = place + columns[j, 2], value * value
                 for c in range(k):
                     log_joint[c] += square * table[row, c]
+        # Shares are taken beside the likeliest component's, so that at least one of them is 1 and none overflows. Of
+        # those far below it, which are most where clusters are apart, the exponential is not worth its time.
         highest = log_joint[0]
         for c in range(1, k):
             highest = max(highest, log_joint[c])
@@ -59,6 +63,7 @@ def add_rows(x, weight, columns, table, partition, base, counts, statistics, uns
             share[c] = math.exp(below) if below > least else 0
             whole += share[c]
         total += weight[i] * (highest + math.log(whole))
+        # The second walk over the row's cells adds its shares where the first one looked numbers up.
         scale = weight[i] / whole
         for c in range(k):
             share[c] *= scale
