@@ -95,7 +95,8 @@ class Person:
         """Wait until nothing is loading any more."""
         time.sleep(0.3)
         self.until(lambda d: not d.find_elements(By.CSS_SELECTOR, "[aria-busy], .ring, body.busy"))
-        self.until(lambda d: d.execute_script("return [...document.images].every((image) => image.complete)"))
+        loaded = "return [...document.images].every((image) => image.complete && image.naturalWidth)"
+        self.until(lambda d: d.execute_script(loaded))
 
     def until(self, condition: Callable[[Any], Any]) -> None:
         # Parts of the page are replaced while it is looked at; then one looks again.

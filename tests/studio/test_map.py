@@ -107,6 +107,7 @@ def test_neighbours_and_analogies_are_those_of_the_vectors(place, tmp_path, acce
     near = [html.unescape(word) for word in re.findall(r'data-value="(.*?)"', text)]
     wanted = [word for word, _ in [*model.most_similar("dog", 12), *model.analogy("dog", "cat", "the", n=6)]]
     assert near == wanted
+    assert "draws no sentences" in client.get("/samples").text
     assert "&#x27;unheard&#x27; has no vector" in client.get("/map/words?word=unheard").text
     exec(python_of(text), {})
 

@@ -138,12 +138,17 @@ def _content(studio: Studio) -> list[Any]:
     if missing is not None:
         return [missing]
     model, _ = studio.usable()
+    of_text = is_text_model(model)
+    what = "sentences" if of_text else "rows"
     if not hasattr(model, "sample"):
         return [
-            state("This model draws no rows", "Choose another, such as Mixture.", tag("a", "Compare", href="/compare"))
+            state(
+                f"This model draws no {what}",
+                f"Choose another, such as {'NGram' if of_text else 'Mixture'}.",
+                tag("a", "Choose another", href="/compare", class_="button"),
+            )
         ]
-    of_text, has_table = is_text_model(model), studio.space.source is not None
-    what = "sentences" if of_text else "rows"
+    has_table = studio.space.source is not None
     can_judge = studio.space.data is not None
     lead = (
         f"Six {what} are real, from the test {what}, and six are drawn from the model. Tick those that you take for "
