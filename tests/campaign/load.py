@@ -191,6 +191,7 @@ def studio(seed: int, small: bool) -> dict[str, Any]:
         "megabytes": round(seen.memory[-1]),
         "grown": round(grown),
         "malformed": n_malformed,
+        "wanted": round(os.getloadavg()[0]),
         "faults": faults,
     }
 

@@ -130,6 +130,7 @@ PARTS: dict[str, Part] = {
             ("megabytes", "megabytes that the server holds in the end"),
             ("grown", "of them gained in the second half"),
             ("malformed", "malformed requests"),
+            ("wanted", "processes that wanted the machine's cores at the end, those of others included"),
         ),
     ),
 }

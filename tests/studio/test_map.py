@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 import likely
-from likely.studio.map_view import Codes, Plane
+from likely.studio.map_view import Codes, Plane, _plane
+from likely.studio.requests import BadRequest
 from likely.studio.workspace import Workspace
 from tests.studio.conftest import HOSTILE, client_of, python_of
 
@@ -62,6 +63,14 @@ def test_a_projection_has_the_most_variance_of_all_planes(global_random_seed):
     inside = plane.codes(points)
     np.testing.assert_allclose(plane.points(inside), points, atol=1e-12)
     assert np.abs(points @ plane.axes - inside).max() > 1e-3
+
+
+def test_what_a_projection_does_not_need_is_checked_all_the_same():
+    codes = Codes(np.eye(4), np.zeros((4, 1)), None, are_shares=False, add_up=False)
+    assert _plane(codes, {"x": "2"}).names[0] == "first direction"
+    for wrong in ({"x": "0"}, {"y": "5"}, {"view": "pair", "x": "1", "y": "1"}):
+        with pytest.raises(BadRequest):
+            _plane(codes, wrong)
 
 
 def test_codes_that_are_shares_stay_shares():

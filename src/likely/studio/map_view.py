@@ -167,9 +167,9 @@ def _plane(codes: Codes, asked: dict[str, str]) -> Plane:
     view = asked.get("view", _PROJECTION if n > 2 else _PAIR)
     if view not in (_PROJECTION, _PAIR) or (view == _PROJECTION and n < 3):
         raise BadRequest("these codes cannot be shown so.")
+    x, y = whole(asked, "x", 1, 1, n), whole(asked, "y", min(2, n), 1, n)
     if view == _PROJECTION:
         return Plane.of_projection(codes.values)
-    x, y = whole(asked, "x", 1, 1, n), whole(asked, "y", min(2, n), 1, n)
     if x == y and n > 1:
         raise BadRequest("the two axes are the same code: choose another for one of them.")
     return Plane.of_pair(codes.values, x - 1, y - 1)
