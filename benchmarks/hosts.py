@@ -27,15 +27,15 @@ import numpy as np
 from benchmarks.outcome import RESULTS, Outcome, describe, keep
 
 ROOT = Path(__file__).resolve().parents[1]
-N_ROUNDS = 3
+N_ROUNDS = 2
 MESSAGES = (1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 22)  # bytes
 BATCH = 128
 # By name: rows, columns, steps of a pass, and the lengths of the two fits that are compared.
 SIZES = {
-    "RBM-500": (1280, 784, 10, (1, 4)),
-    "VAE": (1280, 784, 10, (1, 4)),
-    "Mixture": (20_000, 64, 1, (2, 12)),
-    "Circuit": (8_000, 64, 1, (1, 3)),
+    "RBM-500": (640, 784, 5, (1, 3)),
+    "VAE": (640, 784, 5, (1, 3)),
+    "Mixture": (10_000, 64, 1, (2, 8)),
+    "Circuit": (5_888, 32, 23, (1, 3)),
 }
 
 
@@ -78,10 +78,12 @@ def worker(rank: int, n_processes: int, port: int, folder: Path) -> None:
     if n_processes > 1:
         distributed.start(f"127.0.0.1:{port}", n_processes, rank)
         found["messages"] = [{"bytes": size, **message_seconds(size)} for size in MESSAGES]
+        print(f"  messages: {found['messages']}", flush=True)
     for name, (n_rows, n_columns, n_steps, lengths) in SIZES.items():
         found[name] = {"steps": n_steps, "rows": n_rows} | seconds_of_a_pass(name, n_rows, n_columns, lengths, BATCH)
         if n_processes == 1:
             found[name]["half"] = seconds_of_a_pass(name, n_rows // 2, n_columns, lengths, BATCH // 2)
+        print(f"  {name}, process {rank} of {n_processes}: {found[name]}", flush=True)
     (folder / f"{n_processes}.{rank}.json").write_text(json.dumps(found))
     distributed.stop()
 
@@ -113,11 +115,11 @@ def build(name: str, length: int, n_columns: int, batch: int) -> Any:
 
     binary = likely.Schema.binary(n_columns)
     if name == "RBM-500":
-        return likely.RBM(500, n_epochs=length, batch_size=batch, schema=binary, random_state=0)
+        return likely.RBM(500, n_chains=batch, n_epochs=length, batch_size=batch, schema=binary, random_state=0)
     if name == "VAE":
         return likely.VAE(20, n_epochs=length, batch_size=batch, schema=binary, random_state=0)
     if name == "Circuit":
-        return likely.Circuit(16, n_trees=2, n_epochs=length, schema=binary, random_state=0)
+        return likely.Circuit(16, n_trees=2, n_epochs=length, batch_size=2 * batch, schema=binary, random_state=0)
     real = likely.Schema.real(n_columns)
     return likely.Mixture(100, n_init=1, max_iter=length, tol=0.0, schema=real, random_state=0)
 

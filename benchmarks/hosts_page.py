@@ -54,16 +54,25 @@ def step_parts(found: dict[str, Any]) -> tuple[float, float]:
     return max(0.0, whole - a_row * rows), a_row
 
 
-def speed_up(name: str, found: dict[str, Any], rows: float, n_hosts: int) -> float:
-    """How many times as fast a step of so many rows is on so many hosts."""
+def times_of_words(found: dict[str, Any], words: float, two: float) -> float:
+    """How many times as long as one message of all its bytes the words of a pass took, at least once.
+
+    A program speaks several times a step, in pieces, and what it makes of the answers is work as well.
+    """
+    return max(1.0, (two - found["half"]["busy"]) / words)
+
+
+def speed_up(name: str, found: dict[str, Any], rows: float, n_hosts: int, times: float = 1.0) -> float:
+    """How many times as fast a step of so many rows is on so many hosts, where words take `times` a message's time."""
     fixed, a_row = step_parts(found)
-    words = message(SPEAKS[name], n_hosts, found["bytes"], LATENCY, BYTES_A_SECOND)
+    words = times * message(SPEAKS[name], n_hosts, found["bytes"], LATENCY, BYTES_A_SECOND)
     return (fixed + a_row * rows) / (fixed + a_row * rows / n_hosts + words)
 
 
-def best_number(name: str, found: dict[str, Any], rows: float) -> int:
+def best_number(name: str, found: dict[str, Any], rows: float, times: float = 1.0) -> int:
     """Of the powers of two up to 4,096, the number of hosts beyond which a step takes no less time."""
-    return max((2**n for n in range(13)), key=lambda hosts: (round(speed_up(name, found, rows, hosts), 2), -hosts))
+    ups = {2**n: speed_up(name, found, rows, 2**n, times) for n in range(13)}
+    return max(ups, key=lambda hosts: (round(ups[hosts], 2), -hosts))
 
 
 def tables(figures: dict[str, Any]) -> str:
@@ -76,20 +85,25 @@ def tables(figures: dict[str, Any]) -> str:
         found = alone[name]
         words = found["steps"] * measured_message(messages, kind, found["bytes"])
         predicted = found["half"]["busy"] + words
-        two = max(one[name]["wall"] for one in pair)
+        two = max(one[name]["busy"] for one in pair)
+        times = times_of_words(found, words, two)
         check.append(
             [name, _bytes(found["bytes"]), _seconds(found["busy"]), _seconds(predicted), _seconds(two)]
-            + [f"{found['busy'] / two:.2f}", f"{two / predicted:.2f}"]
+            + [f"{found['busy'] / two:.2f}", f"{two / predicted:.2f}", f"{times:.1f}"]
         )
         for rows in (found["rows"] / found["steps"], LARGE[name]):
-            ups = [_times(speed_up(name, found, rows, hosts)) for hosts in HOSTS]
-            paper.append([name, f"{rows:,.0f}", *ups, f"{best_number(name, found, rows):,}"])
+            ups = [_times(speed_up(name, found, rows, hosts, times)) for hosts in HOSTS]
+            paper.append([name, f"{rows:,.0f}", *ups, f"{best_number(name, found, rows, times):,}"])
     return "\n\n".join(
         [
             "What a message between two processes of this machine takes:",
             _table(["bytes", "a sum", "a list"], heard),
-            "Seconds of a pass: by one process; by two, as half a pass and the messages would have it, and as it was:",
-            _table(["model", "message", "one", "two, by the model", "two", "faster", "measured / model"], check),
+            "Processor time of a pass: of one process; of each of two, by the model (half a pass and messages), and "
+            "as it was:",
+            _table(
+                ["model", "message", "one", "two, by the model", "two", "faster", "two / model", "times of words"],
+                check,
+            ),
             "How many times as fast a step is on paper, and the number of hosts from which on more give nothing:",
             _table(["model", "rows of a step", *(f"{hosts:,} hosts" for hosts in HOSTS), "ends at"], paper),
         ]

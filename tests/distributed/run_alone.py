@@ -79,6 +79,15 @@ def refusals() -> list[str]:
             likely.RBM(6, n_epochs=n_epochs, batch_size=25, random_state=seed).fit(rows)
         except distributed.Disagreement as error:
             said.append(str(error))
+    for model, rows in (
+        (likely.Mixture(2, random_state=0), reals(302 if odd else 301)),
+        (likely.FactorAnalysis(2 if odd else 1, random_state=0), reals()),
+        (likely.Circuit(2, n_trees=1, random_state=int(odd)), bits()),
+    ):
+        try:
+            model.fit(rows)
+        except distributed.Disagreement as error:
+            said.append(str(error))
     return said
 
 

@@ -7,7 +7,7 @@ Four contracts stand on it: `Model`, p(x) of rows; `Predictor`, p(y | x); `Seque
 from __future__ import annotations
 
 import abc
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, dataclass
 from types import MethodType
 from typing import Any, ClassVar
@@ -109,6 +109,14 @@ class Estimator(Declared, Learned, metaclass=abc.ABCMeta):
         """
         return {}
 
+    def _agree(self, data: Callable[[], dict[str, Any]]) -> None:
+        """Refuse a fit for which the processes of a run were given different things, before its work begins."""
+        if distributed.n_processes() == 1:
+            return
+        settings = {name: value for name, value in self.get_params(deep=False).items() if name != "random_state"}
+        plain = {name: value for name, value in settings.items() if _is_plain(value)}
+        distributed.check_agreed({**data(), "settings": [type(self).__name__, plain], "random_state": self.seed_})
+
     def save(self, path: Any) -> None:
         """Write what was fitted into one file, arrays and JSON, no code; `likely.load` reads it.
 
@@ -181,3 +189,10 @@ def check_count(n: Any) -> None:
     """Refuse a number of rows to draw that is no positive whole number."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"the number of rows to draw must be a positive integer, got {n!r}.")
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a setting reads the same on every machine; of objects only what they hold does."""
+    if isinstance(value, tuple | list):
+        return all(_is_plain(part) for part in value)
+    return value is None or isinstance(value, bool | int | float | str)

@@ -31,7 +31,7 @@ from likely.contract.settings import seed_of
 from likely.contract.standard_units import InStandardUnits
 from likely.contract.surprise import N_DRAWS, Surprise, surprise_of
 from likely.contract.table_estimator import TableEstimator, hole_shares
-from likely.contract.weights import weighable, weighed_rows
+from likely.contract.weights import sum_of, weighable, weighed_rows
 from likely.runtime import float_dtype, generator
 from likely.schema import Schema
 from likely.training.progress import showing
@@ -111,6 +111,7 @@ class Model(DensityMixin, Hooks, TableEstimator):
         encoded = self._read_new(X, weight)
         self.seed_ = seed_of(self.random_state)
         self.fingerprint_ = str(self._fingerprint(encoded))
+        self._agree(lambda: {"data": self.fingerprint_, "sample_weight": sum_of(weight)})
         self.hole_shares_ = hole_shares(encoded, weight)
         rows = self._to_learn(encoded, 0)
         del encoded, X  # Only rows are learned from: of a large table the others would fill memory all the while.

@@ -26,9 +26,10 @@ from likely.contract.fingerprint import Fingerprint, named_columns
 from likely.contract.settings import seed_of
 from likely.contract.table_estimator import TableEstimator
 from likely.contract.target import Target, TargetKind, split_target
-from likely.contract.weights import weighable, weighed_rows
+from likely.contract.weights import sum_of, weighable, weighed_rows
 from likely.runtime import float_dtype
 from likely.schema import Column
+from likely.training.batches import fingerprint
 from likely.training.progress import showing
 
 
@@ -109,8 +110,10 @@ class Predictor(PredictorHooks, TableEstimator):
         self.history_: dict[str, list[float]] = {}
         pairs = None if valid is None else self._pairs(*_pair(valid), whose="`valid`")
         run = FitRun(pairs, checkpoint, resume, table=X, valid_table=valid, weight=weight)
+        rows, wanted = self._standard(encoded), self._in_units(targets)
+        self._agree(lambda: {"data": [fingerprint(rows), fingerprint(wanted)], "sample_weight": sum_of(weight)})
         with showing(progress):
-            self.params_ = self._fit(self._standard(encoded), self._in_units(targets), self._key("fit"), run)
+            self.params_ = self._fit(rows, wanted, self._key("fit"), run)
         return self
 
     def predict(self, X: Any) -> Any:

@@ -89,3 +89,8 @@ def _refusal(cls: type) -> str:
         f"{cls.__name__} cannot weigh rows: leave out `sample_weight`, or repeat rows that count more than once. "
         f"Estimators that can: {others}."
     )
+
+
+def sum_of(weight: np.ndarray | None) -> str | None:
+    """What tells weights from others, near enough: their sums by themselves and by their places."""
+    return None if weight is None else repr((float(weight.sum()), float(weight @ np.arange(len(weight)))))
