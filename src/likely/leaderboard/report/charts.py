@@ -77,6 +77,11 @@ def _as_svg(figure: Figure, label: str) -> str:
     with warnings.catch_warnings():
         # The font that matplotlib measures by lacks some letters; the one that the page is shown in is the reader's.
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font", UserWarning)
+        # `savefig` draws a figure whose layout is still open twice, the first time for the layout alone.
+        engine = figure.get_layout_engine()
+        if engine is not None:
+            engine.execute(figure)
+            figure.set_layout_engine(None)
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
