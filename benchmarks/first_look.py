@@ -24,9 +24,11 @@ from likely.runtime import use_compilation_cache
 
 
 def run(*, small: bool, seed: int) -> Outcome:
-    n_many, n_few = (200, 100) if small else (5_000, 1_000)
+    n_many, n_few = 200 if small else 5_000, 1_000
     models = ["--models", "independent", "--no-report"] if small else []
-    tables = {"customers": (customers(n_many, seed), 60), "credit": (credit(n_few, seed), 30)}
+    tables = {"customers": (customers(n_many, seed), 60)}
+    if not small:  # A small run shows that everything runs, which one table does.
+        tables["credit"] = (credit(n_few, seed), 30)
     lines, figures = [], {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -90,14 +90,13 @@ def weigh(
     (top, sums, average, spread), kept = lax.scan(body, start, jnp.arange(n_chunks))
     total = sums.sum(axis=1)
     log_mean = top + jnp.log(total) - math.log(n_samples)
-    sizes = jnp.array([len(range(g, n_samples, n_groups)) for g in range(n_groups)], dtype)
-    share = (sums / sizes[None, :]) / (total / n_samples)[:, None]
+    replicates = _replicates(log_mean, sums, total, n_samples)
     average = jax.tree.map(lambda a: a / _like(total, a), average)
     stderr = None
     if keep_weights:
         kept = jnp.moveaxis(kept, 0, 1).reshape(len(total), n_chunks * CHUNK)[:, :n_samples]
         stderr = jax.tree.map(lambda a, powers: _error(total, a, *powers), average, spread)
-    return Weighted(log_mean, log_mean[:, None] + share - 1, average, kept, stderr)
+    return Weighted(log_mean, replicates, average, kept, stderr)
 
 
 def resample(
@@ -110,6 +109,14 @@ def resample(
     n_chunks = math.ceil(log_weights.shape[1] / CHUNK)
     noise = jax.vmap(lambda chunk: shared_noise(noise_key, chunk, n_latent, log_weights.dtype))(jnp.arange(n_chunks))
     return noise.reshape(-1, n_latent)[jax.random.categorical(key, log_weights, axis=1)]
+
+
+def _replicates(log_mean: Array, sums: Array, total: Array, n_samples: int) -> Array:
+    """(n, R) the log mean by each group of samples alone, to first order, from the groups' sums of weights (n, R)."""
+    n_groups = sums.shape[1]
+    sizes = jnp.array([len(range(g, n_samples, n_groups)) for g in range(n_groups)], sums.dtype)
+    share = (sums / sizes[None, :]) / (total / n_samples)[:, None]
+    return log_mean[:, None] + share - 1
 
 
 def _error(total: Array, mean: Array, ones: Array, values: Array, squares: Array) -> Array:

@@ -31,7 +31,7 @@ def settle(n_sweeps, tolerance, q, starts, logs, log_starts, axes, axis_starts, 
             for t in range(touch_starts[v], touch_starts[v + 1]):
                 f = touching[t]
                 first, k = axis_starts[f], axis_starts[f + 1] - axis_starts[f]
-                state[:k] = 0
+                state[:k], own_axes = 0, axes[first : first + k]
                 for entry in range(log_starts[f], log_starts[f + 1]):
                     weight, own = 1.0, 0
                     for a in range(k):
@@ -41,12 +41,7 @@ def settle(n_sweeps, tolerance, q, starts, logs, log_starts, axes, axis_starts, 
                         else:
                             weight *= q[starts[u] + state[a]]
                     field[own] += weight * logs[entry]
-                    for a in range(k - 1, -1, -1):  # the next entry's states, as an odometer counts
-                        u = axes[first + a]
-                        state[a] += 1
-                        if state[a] < starts[u + 1] - starts[u]:
-                            break
-                        state[a] = 0
+                    _next_entry(state, own_axes, starts)
             # Beside the largest, so that no exponential overflows and at least one is 1.
             top, total = np.max(field[:size]), 0.0
             for s in range(size):
@@ -57,3 +52,14 @@ def settle(n_sweeps, tolerance, q, starts, logs, log_starts, axes, axis_starts, 
                 q[starts[v] + s] = field[s] / total
         if change < tolerance:
             break
+
+
+@njit(cache=True, nogil=True)
+def _next_entry(state, axes, starts):
+    """The states of a table's next entry, as an odometer counts: the last axis is the fastest."""
+    for a in range(len(axes) - 1, -1, -1):
+        u = axes[a]
+        state[a] += 1
+        if state[a] < starts[u + 1] - starts[u]:
+            break
+        state[a] = 0

@@ -61,33 +61,18 @@ def knowledge_of(
     required: Any, forbidden: Any, tiers: Any, max_parents: int | None, cells: Cells, schema: Schema
 ) -> Knowledge:
     """What settings say, checked against the columns and against each other."""
-    names, columns = cell_names(cells, schema), cells.columns
-    empty = Knowledge.nothing(columns, max_parents)
-    allowed = empty.allowed.copy()
+    names = cell_names(cells, schema)
+    empty = Knowledge.nothing(cells.columns, max_parents)
     own = _own_places(names, cells, schema)
     must, never = _edges("required", required, own), _edges("forbidden", forbidden, own)
-    needed = np.zeros_like(allowed)
-    for a, b in never:
-        allowed[np.ix_(own[a], own[b])] = False
     level = _levels(tiers, own)
-    for a, first in level.items():
-        for b, second in level.items():
-            if first > second:
-                allowed[np.ix_(own[a], own[b])] = False
+    allowed = _allowed(empty.allowed, never, level, own)
     for a, b in must:
         if (a, b) in never:
             raise GraphError(f"the edge {a!r} → {b!r} is required and forbidden: take it out of one of them.")
         if level.get(a, 0) > level.get(b, len(level)):
             raise GraphError(f"the edge {a!r} → {b!r} is required, and `tiers` put {b!r} before {a!r}.")
-        pairs = [(i, j) for i in own[a] for j in own[b] if allowed[i, j]]
-        if not pairs:
-            i, j = own[a][0], own[b][0]
-            raise GraphError(
-                f"the edge {a!r} → {b!r} is required, and leads from a {columns.kinds[i]} to a {columns.kinds[j]} "
-                "column, for which there is no family: turn it round, or leave it out."
-            )
-        for i, j in pairs:
-            needed[i, j] = True
+    needed = _needed(allowed, must, own, cells.columns.kinds)
     edges = [(names[i], names[j]) for i, j in np.argwhere(needed)]
     try:
         Graph(edges, nodes=names)
@@ -100,6 +85,35 @@ def knowledge_of(
         )
     # An edge that turns a required one round would close a cycle of two.
     return Knowledge(allowed & ~needed.T, needed, empty.max_parents)
+
+
+def _allowed(
+    allowed: np.ndarray, never: list[tuple[str, str]], level: dict[str, int], own: dict[str, list[int]]
+) -> np.ndarray:
+    """(d, d) what is left of the allowed edges when nothing forbidden and nothing against the tiers is taken."""
+    against = [(a, b) for a, first in level.items() for b, second in level.items() if first > second]
+    out = allowed.copy()
+    for a, b in [*never, *against]:
+        out[np.ix_(own[a], own[b])] = False
+    return out
+
+
+def _needed(
+    allowed: np.ndarray, must: list[tuple[str, str]], own: dict[str, list[int]], kinds: tuple[str, ...]
+) -> np.ndarray:
+    """(d, d) the edges between cells that required ones between columns come to."""
+    out = np.zeros_like(allowed)
+    for a, b in must:
+        pairs = [(i, j) for i in own[a] for j in own[b] if allowed[i, j]]
+        if not pairs:
+            i, j = own[a][0], own[b][0]
+            raise GraphError(
+                f"the edge {a!r} → {b!r} is required, and leads from a {kinds[i]} to a {kinds[j]} "
+                "column, for which there is no family: turn it round, or leave it out."
+            )
+        for i, j in pairs:
+            out[i, j] = True
+    return out
 
 
 def _own_places(names: tuple[str, ...], cells: Cells, schema: Schema) -> dict[str, list[int]]:
