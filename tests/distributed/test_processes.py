@@ -78,7 +78,7 @@ def test_the_first_process_writes_the_file(folder):
 
 def test_the_memory_of_a_process_grows_with_its_own_rows(tmp_path):
     """Of a memory map: one process takes all rows, and each of two half of them."""
-    rows = np.lib.format.open_memmap(tmp_path / "rows.npy", mode="w+", dtype=np.float32, shape=(96_000, 256))
+    rows = np.lib.format.open_memmap(tmp_path / "rows.npy", mode="w+", dtype=np.float32, shape=(96_000, 400))
     rows[:] = np.random.default_rng(0).integers(0, 2, rows.shape, np.uint8)
     rows.flush()
     table = rows.nbytes
