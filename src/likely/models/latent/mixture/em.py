@@ -230,8 +230,8 @@ def groups_of(
     A row with holes has its own K factorisations, K r³ numbers to compute where a complete row takes K r²: where there
     are many complete rows, it pays to compile a second loop for them.
     """
-    complete = ~np.isnan(rows).any(axis=1)
-    if not layout.joint_places or complete.all() or complete.sum() < _MOST_BLOCK_ROWS:
+    complete = ~np.isnan(rows).any(axis=1) if layout.joint_places else np.ones(len(rows), bool)
+    if complete.all() or complete.sum() < _MOST_BLOCK_ROWS:
         return (blocks_of(rows, layout, k, weights, mesh),)
     return tuple(
         blocks_of(rows[own], layout, k, None if weights is None else weights[own], mesh)
