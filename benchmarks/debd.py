@@ -13,15 +13,12 @@ of the others: evidence does not depend on the hour, as seconds do.
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterable
 from typing import Any
 
 import likely
 from benchmarks import data, recipes
 from benchmarks.debd_page import DOCUMENT, page
-from benchmarks.outcome import RESULTS, Line, Outcome
+from benchmarks.outcome import Line, Outcome, asked, kept
 from benchmarks.timing import in_words, stopwatch
 from likely.storage.files import write_atomically
 
@@ -39,37 +36,23 @@ def run(*, small: bool, seed: int) -> Outcome:
 
 
 def _one_set(name: str, small: bool, seed: int) -> dict[str, dict[str, Any]]:
-    kept = {} if small else _kept(name)
+    record = {} if small else kept("debd", "DEBD_MODELS", "DEBD_SETS").get("sets", {}).get(name, {})
     wanted = (
-        _named("DEBD_MODELS", (*recipes.DEBD_GRIDS, "Stack")) if name in _named("DEBD_SETS", recipes.DEBD_SETS) else ()
+        asked("DEBD_MODELS", (*recipes.DEBD_GRIDS, "Stack")) if name in asked("DEBD_SETS", recipes.DEBD_SETS) else ()
     )
     if not wanted:
-        return kept
+        return record
     dataset = data.load(recipes.DEBD_SETS[name], small=small)
     grids = {model: recipes.debd_grid(model, name, len(dataset.train)) for model in recipes.DEBD_GRIDS}
     found = {model: _best(model, grids[model], dataset, small, seed) for model in wanted if grids.get(model)}
-    models = {model: found.get(model) or kept[model] for model in grids if model in found or model in kept}
+    models = {model: found.get(model) or record[model] for model in grids if model in found or model in record}
     if "Stack" in wanted and name in recipes.DEBD_STACKED:
         models["Stack"] = _stacked(models, dataset, small, seed)
-    elif "Stack" in kept:
-        models["Stack"] = kept["Stack"]
+    elif "Stack" in record:
+        models["Stack"] = record["Stack"]
     for one in models.values():
         one.pop("fitted", None)
     return models
-
-
-def _named(variable: str, known: Iterable[str]) -> tuple[str, ...]:
-    """The names that a variable of the environment lists, all that are known where it is not set."""
-    given = os.environ.get(variable)
-    return tuple(known) if given is None else tuple(name for name in known if name in given.split(","))
-
-
-def _kept(name: str) -> dict[str, dict[str, Any]]:
-    """What the record has of a set, where only some models or sets are asked for."""
-    path = RESULTS / "debd.json"
-    if not {"DEBD_MODELS", "DEBD_SETS"} & set(os.environ) or not path.exists():
-        return {}
-    return json.loads(path.read_text())["figures"]["sets"].get(name, {})
 
 
 def _best(model: str, grid: list[dict[str, Any]], dataset, small: bool, seed: int) -> dict[str, Any]:

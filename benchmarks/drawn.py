@@ -15,8 +15,6 @@ the sample), `DRAWN_SETS=adult` of this set alone, and keeps what the record has
 
 from __future__ import annotations
 
-import json
-import os
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +25,7 @@ from sklearn.base import clone
 
 import likely
 from benchmarks import data, peers
-from benchmarks.outcome import RESULTS, Line, Outcome
+from benchmarks.outcome import Line, Outcome, asked, kept
 from benchmarks.tables import RANGE, TARGETS
 from benchmarks.timing import cpu_stopwatch, in_words
 
@@ -37,33 +35,22 @@ LARGE: dict[str, Any] = {"max_size": 25.0}
 NETWORK: dict[str, Any] = {"conditional": "network", "n_chains": 1, "dropout": 0.2}
 PEERS = ("GaussianCopula", "CTGAN", "TVAE")
 SETS = ("adult", "housing")
-N_SAMPLED = 4_000
+N_SAMPLED = 1_000
 PARTS = ("train", "valid", "test")
 
 
 def run(*, small: bool, seed: int) -> Outcome:
-    figures = {} if small else _kept()
-    for name in _named("DRAWN_SETS", SETS):
-        found = figures.setdefault(name, {})
-        for model in _named("DRAWN_MODELS", ("ours", "sampled", *PEERS[: 1 if small else None])):
+    found: dict[str, dict[str, Any]] = {name: {} for name in asked("DRAWN_SETS", SETS)}
+    for name, own in found.items():
+        for model in asked("DRAWN_MODELS", ("ours", "sampled", *PEERS[: 1 if small else None])):
             table = _table(name, small, N_SAMPLED if model != "ours" else None)
-            found[model] = _of_peer(model, table, seed) if model in PEERS else _ours(table, small, seed)
-            print(f"  {name} {model}: {found[model]}", flush=True)
-    lines = [line for name in SETS for line in _lines(name, figures.get(name, {}))]
+            own[model] = _of_peer(model, table, seed) if model in PEERS else _ours(table, small, seed)
+            print(f"  {name} {model}: {own[model]}", flush=True)
+    record = {} if small else kept("drawn", "DRAWN_MODELS", "DRAWN_SETS")
+    figures = {name: record.get(name, {}) | found.get(name, {}) for name in SETS}
+    lines = [line for name in SETS for line in _lines(name, figures[name])]
     versions = [one.get("versions", {}) for found in figures.values() for one in found.values()]
     return Outcome(lines, figures, {name: number for own in versions for name, number in own.items()})
-
-
-def _named(variable: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    """The names that a variable of the environment lists, all that are known where it is not set."""
-    given = os.environ.get(variable)
-    return known if given is None else tuple(name for name in known if name in given.split(","))
-
-
-def _kept() -> dict[str, Any]:
-    """What the record has, where only some models or sets are asked for."""
-    path, asked = RESULTS / "drawn.json", {"DRAWN_MODELS", "DRAWN_SETS"} & set(os.environ)
-    return json.loads(path.read_text())["figures"] if asked and path.exists() else {}
 
 
 def _table(name: str, small: bool, n_rows: int | None) -> Any:
@@ -125,6 +112,7 @@ def _judged(table: Any, drawn: Any, seed: int) -> dict[str, Any]:
     assert use is not None
     within = all(bad.what in RANGE and bad.share <= bad.expected + 3 * bad.stderr for bad in found.impossible)
     return {
+        "rows": len(table.train),
         "auc": found.classifier.auc,
         "auc_stderr": found.classifier.stderr,
         "impossible_rows": found.impossible_rows,
@@ -140,9 +128,9 @@ def _lines(name: str, found: dict[str, dict[str, Any]]) -> list[Line]:
     lines, own = [], found.get("sampled")
     if "ours" in found:
         lines.append(_line(f"{name}, rows that {found['ours']['model']} draws: two-sample AUC", found["ours"]))
-    if own is not None:
-        lines.append(_line(f"the same from {N_SAMPLED:,} rows, by {own['model']}", own))
-        lines += [_beside(peer, own, found[peer]) for peer in PEERS if peer in found]
+    if own is not None:  # Peers of an older record may have learned from another number of rows.
+        lines.append(_line(f"the same from {own['rows']:,} rows, by {own['model']}", own))
+        lines += [_beside(peer, own, found[peer]) for peer in PEERS if found.get(peer, {}).get("rows") == own["rows"]]
     return lines
 
 

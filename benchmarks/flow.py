@@ -9,8 +9,6 @@ log-probabilities, lower bounds by points in boxes.
 
 from __future__ import annotations
 
-import json
-import os
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ import polars as pl
 
 import likely
 from benchmarks import data
-from benchmarks.outcome import RESULTS, Line, Outcome
+from benchmarks.outcome import Line, Outcome, asked, kept
 from benchmarks.timing import in_words, stopwatch
 
 BAR = 1.0
@@ -37,20 +35,14 @@ TINY: dict[str, dict[str, Any]] = {
 
 
 def run(*, small: bool, seed: int) -> Outcome:
-    figures = {} if small else _kept()
-    for name in SETS[1:2] if small else os.environ.get("FLOW_SETS", ",".join(SETS)).split(","):
+    figures = {} if small else kept("flow", "FLOW_SETS")
+    for name in SETS[1:2] if small else asked("FLOW_SETS", SETS):
         parts = _parts(name, small)
         found = {family: _best(family, parts, small, seed) for family in CANDIDATES}
         figures[name] = found | {"gain": _gain(found)}
         line = _line(name, figures[name])
         print(f"  {line.what}: {line.ours}; {line.peer}", flush=True)
     return Outcome([_line(name, figures[name]) for name in SETS if name in figures], figures)
-
-
-def _kept() -> dict[str, Any]:
-    """What the record has, where only some sets are asked for."""
-    path = RESULTS / "flow.json"
-    return json.loads(path.read_text())["figures"] if "FLOW_SETS" in os.environ and path.exists() else {}
 
 
 def _parts(name: str, small: bool) -> tuple[Any, Any, Any, likely.Schema]:

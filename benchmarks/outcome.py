@@ -46,6 +46,18 @@ class Outcome:
     versions: dict[str, str] = field(default_factory=dict)
 
 
+def asked(variable: str, known: Iterable[str]) -> tuple[str, ...]:
+    """The names that a variable of the environment lists, all that are known where it is not set."""
+    given = os.environ.get(variable)
+    return tuple(known) if given is None else tuple(name for name in known if name in given.split(","))
+
+
+def kept(benchmark: str, *variables: str) -> dict[str, Any]:
+    """The figures of the record, where one of the variables asks for some of them only; else none."""
+    path = RESULTS / f"{benchmark}.json"
+    return json.loads(path.read_text())["figures"] if set(variables) & set(os.environ) and path.exists() else {}
+
+
 def describe(name: str, outcome: Outcome, *, seed: int, small: bool, load_before: tuple[float, ...]) -> dict[str, Any]:
     """Everything that is kept of one run."""
     return {

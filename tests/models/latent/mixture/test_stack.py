@@ -123,7 +123,7 @@ def test_times_are_filled_in_among_those_that_were_seen():
 def test_refusals(bits):
     members, _ = bits
     other = likely.Independent().fit(binary_rows(0)[:, :3])
-    with pytest.raises(SchemaError, match="fitted to other columns"):
+    with pytest.raises(SchemaError, match=r"fitted to other columns than the rest \(column 'x3'\)"):
         likely.Stack([members[0], other]).fit(binary_rows(0))
     density = likely.FactorAnalysis(1, max_iter=5).fit(binary_rows(0))
     with pytest.raises(SchemaError, match="on another measure"):

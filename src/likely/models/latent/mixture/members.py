@@ -52,7 +52,8 @@ class Member:
 def check_same_columns(name: str, own: Schema, others: Schema) -> None:
     """Refuse two readings of a table that differ in what a probability of a row means."""
     if list(own.names) != list(others.names):
-        odd = next((str(n) for n in own.names if n not in others.names), "the same columns in another order")
+        unlike = [f"column {n!r}" for n in (*own.names, *others.names) if (n in own.names) != (n in others.names)]
+        odd = unlike[0] if unlike else "the same columns in another order"
         raise SchemaError(f"{name} was fitted to other columns than the rest ({odd}): fit all models to one table.")
     if own.measure != others.measure:
         raise SchemaError(
