@@ -23,7 +23,7 @@ from likely.storage.modules import describe_estimator, restore_estimator, restor
 
 _BYTES_HELD = 24  # of a cell: as a float, and copies of it
 _SMALL = 1 << 20  # bytes that are not worth asking the system how much is free
-_STREAMED = ("Independent", "Mixture", "FactorAnalysis", "ProbabilisticPCA", "RBM", "VAE")
+_STREAMED = ("Independent", "Mixture", "RBM", "VAE")
 _CELLS_AT_ONCE = 1 << 20  # of encoded rows that are looked at, or made, together
 
 
