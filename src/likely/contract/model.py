@@ -28,9 +28,8 @@ from likely.contract.fingerprint import Fingerprint, named_columns
 from likely.contract.rounding import bounds_of_masses, mass_of_intervals
 from likely.contract.scikit_learn import DensityMixin
 from likely.contract.settings import seed_of
-from likely.contract.standard_units import InStandardUnits
 from likely.contract.surprise import N_DRAWS, Surprise, surprise_of
-from likely.contract.table_estimator import TableEstimator, hole_shares
+from likely.contract.table_estimator import InStandardUnits, TableEstimator, hole_shares
 from likely.contract.weights import sum_of, weighable, weighed_rows
 from likely.runtime import float_dtype, generator
 from likely.schema import Schema

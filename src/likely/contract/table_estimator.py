@@ -1,13 +1,15 @@
 """Estimators that read tables: scikit-learn's checks, the schema, units, and the file of what was learned of them.
 
-Hooks work on one float matrix in standard units, with NaN for unobserved cells.
+Hooks work on one float matrix in standard units, with NaN for unobserved cells. What is built on a model asks it in
+these units by `InStandardUnits`.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import numpy as np
@@ -15,11 +17,16 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted, vali
 
 from likely.columns import Cells, Columns
 from likely.columns.cells import Numbers
-from likely.contract.estimator import Arrays, Estimator, under
+from likely.contract.estimator import Arrays, Estimator, FitRun, under
 from likely.memory import memory_limit
 from likely.runtime import float_dtype
 from likely.schema import Schema, SchemaError, as_frame, blocks
 from likely.storage.modules import describe_estimator, restore_estimator, restore_module, save_module
+
+if TYPE_CHECKING:
+    from likely.contract.conditional import ConditionalParts
+    from likely.contract.evidence import Evidence
+    from likely.contract.model import Model
 
 _BYTES_HELD = 24  # of a cell: as a float, and copies of it
 _SMALL = 1 << 20  # bytes that are not worth asking the system how much is free
@@ -212,3 +219,39 @@ def hole_shares(encoded: np.ndarray, weight: np.ndarray | None) -> tuple[float, 
 def _is_numeric(X: Any) -> bool:
     dtype = getattr(X, "dtype", None)
     return dtype is not None and getattr(dtype, "kind", "O") in "fiubc"
+
+
+@dataclass(frozen=True)
+class InStandardUnits:
+    """A model as the estimators that are built on it ask it: in standard units, with no reading and no writing back."""
+
+    model: Model
+
+    def key(self, stream: str, random_state: Any = None) -> jax.Array:
+        """The randomness that the model has for a use of it, or that another seed gives."""
+        return self.model._key(stream, random_state)
+
+    def read(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """A user's rows encoded, and the same in the model's units."""
+        return self.model._rows(X)
+
+    def finished(self, part: Evidence, encoded: np.ndarray) -> Evidence:
+        """An evidence of rows in the model's units as the user sees it."""
+        return self.model._finished(part, encoded)
+
+    def rows(self, encoded: np.ndarray) -> np.ndarray:
+        """Encoded rows in the model's units."""
+        return self.model._standard(encoded)
+
+    def fit(self, rows: np.ndarray, columns: Columns, key: jax.Array) -> Any:
+        """Parameters learned from rows that no schema describes, such as codes that are probabilities."""
+        self.model.columns_ = columns
+        return self.model._fit(rows, key, FitRun())
+
+    def evidence(self, rows: np.ndarray, key: jax.Array | None = None) -> Evidence:
+        """The evidence of rows, less units, measure and fingerprint."""
+        return self.model._evidence(rows, self.key("evidence") if key is None else key)
+
+    def condition(self, rows: np.ndarray) -> ConditionalParts:
+        """What is unobserved in rows."""
+        return self.model._condition(rows, self.key("condition"))
