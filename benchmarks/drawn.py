@@ -129,7 +129,7 @@ def _lines(name: str, found: dict[str, dict[str, Any]]) -> list[Line]:
     if "ours" in found:
         lines.append(_line(f"{name}, rows that {found['ours']['model']} draws: two-sample AUC", found["ours"]))
     if own is not None:  # Peers of an older record may have learned from another number of rows.
-        lines.append(_line(f"the same from {own['rows']:,} rows, by {own['model']}", own))
+        lines.append(_line(f"{name}, {own['rows']:,} rows, drawn by {own['model']}: AUC", own))
         lines += [_beside(peer, own, found[peer]) for peer in PEERS if found.get(peer, {}).get("rows") == own["rows"]]
     return lines
 
