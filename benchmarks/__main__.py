@@ -52,6 +52,8 @@ NAMES = (
     "holes",
     "tables",
     "table_million",
+    "larger_than_memory",
+    "mixture_mixed",
     "first_look",
     "anomalies",
     "lstm_torch",

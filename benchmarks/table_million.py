@@ -24,7 +24,7 @@ SECONDS, MEMORY = 40, 2.0
 
 
 def run(*, small: bool, seed: int) -> Outcome:
-    table = _table(400 if small else N_ROWS, seed)
+    table = made_up_table(400 if small else N_ROWS, seed)
     with tempfile.TemporaryDirectory() as folder:
         path, few = Path(folder) / "table.csv", Path(folder) / "few.csv"
         table.write_csv(path, float_precision=4)
@@ -61,7 +61,8 @@ def _fitted(path: Path, seed: int) -> Ran:
     return likely_command(["fit", "mixture", str(path), "--out", str(out), "--json", "--seed", str(seed)])
 
 
-def _table(n: int, seed: int) -> pl.DataFrame:
+def made_up_table(n: int, seed: int) -> pl.DataFrame:
+    """Rows of ten mixed columns, tied together by a hidden group."""
     rng = np.random.default_rng(seed)
     group = rng.integers(0, 5, n)
     words = np.array(["north", "south", "east", "west", "centre"])

@@ -63,13 +63,33 @@ def test_an_amount_of_memory_that_is_none_is_refused(text):
         memory.parse_bytes(text)
 
 
-def test_limits_of_the_process_and_its_group_count(monkeypatch, tmp_path):
-    limit = tmp_path / "memory.max"
-    limit.write_text("5000000\n")
-    (tmp_path / "memory.stat").write_text("anon 2000000\nfile 9000000\n")
+@pytest.mark.parametrize(
+    ("member", "root", "limit", "held", "none"),
+    [
+        ("3:cpu:/\n0::/jobs/one\n", "", "memory.max", "anon", "max"),
+        ("4:memory:/jobs/one\n0::/\n", "memory", "memory.limit_in_bytes", "total_rss", "9223372036854771712"),
+        ("0::/../elsewhere\n", "", "memory.max", "anon", "max"),
+    ],
+)
+@pytest.mark.parametrize("above", [False, True])
+def test_limits_of_the_groups_of_the_process_count(member, root, limit, held, none, above, monkeypatch, tmp_path):
+    """Its own, and of the group above it, as a container with a limit has it."""
+    folder = tmp_path / root
+    inner = folder / "jobs" / "one"
+    inner.mkdir(parents=True)
+    place = folder if above or "elsewhere" in member else inner
+    (place / limit).write_text("5000000\n")
+    (place / "memory.stat").write_text(f"{held} 2000000\nfile 9000000\n")
+    (tmp_path / "membership").write_text(member)
     monkeypatch.delenv(memory.VARIABLE, raising=False)
-    monkeypatch.setattr(memory, "_GROUPS", {str(limit): "anon"})
+    monkeypatch.setattr(memory, "_GROUPS", tmp_path)
+    monkeypatch.setattr(memory, "_MEMBERSHIP", tmp_path / "membership")
     assert memory.free_memory() == 3_000_000
     assert memory.stated_memory() == 5_000_000
-    limit.write_text("max\n")
+    (place / limit).write_text(f"{none}\n")
     assert memory.free_memory() > 3_000_000
+
+
+def test_a_system_without_groups_has_no_limits_of_theirs(monkeypatch, tmp_path):
+    monkeypatch.setattr(memory, "_MEMBERSHIP", tmp_path / "none")
+    assert memory._groups() == []

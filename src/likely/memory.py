@@ -13,7 +13,7 @@ import re
 import shutil
 import tempfile
 from importlib.util import find_spec
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,8 +25,7 @@ VARIABLE = "LIKELY_MEMORY"
 SPILL_BYTES = 2 << 30  # An array that is larger goes to a temporary file, and a smaller one that takes
 SPILL_SHARE = 0.25  # more than so much of the memory.
 _UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
-# Files with the limits of the control group, and what counts against them in `memory.stat` beside each.
-_GROUPS = {"/sys/fs/cgroup/memory.max": "anon", "/sys/fs/cgroup/memory/memory.limit_in_bytes": "rss"}
+_MEMBERSHIP, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")  # of control groups
 _SMALL = 1 << 20
 _TAKEN_CELLS = 1 << 22
 _NO_LIMIT = 1 << 60  # what control groups of the first version write for "none" is above it
@@ -81,11 +80,11 @@ def _free_of_system() -> float:
 
 
 def _limits() -> tuple[float, ...]:
-    """Of addresses (`ulimit -v`), of data (`ulimit -d`), and of the control group in its two versions."""
+    """Of addresses (`ulimit -v`), of data (`ulimit -d`), and of the control groups."""
     groups = []
-    for name in _GROUPS:
+    for path, _ in _groups():
         try:
-            text = Path(name).read_text().strip()
+            text = path.read_text().strip()
         except OSError:
             text = ""
         groups.append(float(text) if text.isdigit() and int(text) < _NO_LIMIT else math.inf)
@@ -101,8 +100,30 @@ def _free_by_limits() -> list[float]:
     """What the limits leave; in a control group pages of files can be given back, and do not count."""
     own = _numbers_in(Path("/proc/self/status"))
     used = [1024 * own.get(name, 0.0) for name in ("VmSize", "VmData")]
-    used += [_numbers_in(Path(name).with_name("memory.stat")).get(key, 0.0) for name, key in _GROUPS.items()]
+    used += [_numbers_in(path.with_name("memory.stat")).get(held, 0.0) for path, held in _groups()]
     return [limit - held for limit, held in zip(_limits(), used, strict=True)]
+
+
+def _groups() -> list[tuple[Path, str]]:
+    """Files with the limits of the control group that this process is in and of those above it, in both versions; and
+    the name, in the `memory.stat` beside each, of what counts against it.
+    """
+    try:
+        lines = _MEMBERSHIP.read_text().splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        _, controllers, name = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        root, file, held = (
+            ("memory", "memory.limit_in_bytes", "total_rss") if controllers else ("", "memory.max", "anon")
+        )
+        # A container sees its own group as the root, where the name that it has outside leads nowhere.
+        inner = PurePosixPath(name.lstrip("/"))
+        found += [(_GROUPS / root / folder / file, held) for folder in (inner, *inner.parents)]
+    return found
 
 
 def _numbers_in(path: Path) -> dict[str, float]:
