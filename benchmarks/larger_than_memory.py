@@ -52,7 +52,7 @@ def run(*, small: bool, seed: int) -> Outcome:
         pl.concat(pieces).lazy().sink_parquet(place / "table.parquet")
         del pieces
         told = ["--memory", str(memory)]
-        whole = _commands(place, n_drawn, told, group, n_commands=2 if small else 4)
+        whole = _commands(place, n_drawn, told, group, n_commands=1 if small else 4)
         apart = _fit(place / "part.parquet", place / "apart.likely", ["--memory", str(memory // 10)])
         together = _fit(place / "part.parquet", place / "together.likely", [])
         same = (place / "apart.likely").read_bytes() == (place / "together.likely").read_bytes()
@@ -104,8 +104,7 @@ def _commands(place: Path, n_drawn: int, told: list[str], group: Path | None, n_
     }
     for name, arguments in list(others.items())[: n_commands - 1]:
         held[name] = _held([*arguments, *told], group)
-        for written in place.glob("[sfd]*ed.parquet"):
-            written.unlink()
+        Path(arguments[-1]).unlink()
     return held
 
 
@@ -115,14 +114,12 @@ def _fit(table: Path, out: Path, told: list[str], group: Path | None = None) -> 
 
 def _held(arguments: list[str], group: Path | None) -> Held:
     """What a command took; it must not be killed."""
-
-    def enter() -> None:
-        if group is not None:
-            (group / "cgroup.procs").write_text(str(os.getpid()))
-
+    command = [sys.executable, "-c", _SCRIPT, *arguments]
+    if group is not None:
+        command = ["/bin/sh", "-c", 'echo $$ > "$0" && exec "$@"', str(group / "cgroup.procs"), *command]
     began, peak = time.perf_counter(), [0]
     options: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", _SCRIPT, *arguments], preexec_fn=enter, **options) as process:
+    with subprocess.Popen(command, **options) as process:
         watch = threading.Thread(target=_watch, args=(process.pid, peak), daemon=True)
         watch.start()
         assert process.stderr is not None
