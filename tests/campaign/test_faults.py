@@ -44,16 +44,16 @@ def test_files_that_are_replaced_while_they_are_read():
     assert found["faults"] == []
 
 
-def in_place(target, parts):
+def in_place(target, write):
     """A writer that opens the target itself."""
     with open(target, "wb") as file:
-        file.writelines(parts)
+        write(file)
 
 
-def hushed(target, parts, write=files._write_beside):
+def hushed(target, write, write_beside=files._write_beside):
     """A writer that keeps errors to itself."""
     with contextlib.suppress(OSError):
-        write(target, parts)
+        write_beside(target, write)
 
 
 @pytest.mark.parametrize(

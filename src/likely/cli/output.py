@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -68,9 +70,22 @@ def _write(table: pl.DataFrame, kind: str, file: BinaryIO) -> None:
     if kind == ".csv":
         _with_short_times(table).write_csv(file)
     elif kind == ".parquet":
-        table.write_parquet(file)
+        _write_parquet(table, file)
     else:
         np.save(file, table.to_numpy().astype(np.float64, copy=False), allow_pickle=False)
+
+
+def _write_parquet(table: pl.DataFrame, file: BinaryIO) -> None:
+    """A table as Parquet, and an error of the system as one: polars has only its words and number."""
+    import polars as pl
+
+    try:
+        table.write_parquet(file)
+    except pl.exceptions.PolarsError as error:
+        number = re.search(r"\(os error (\d+)\)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
 
 
 def _with_short_times(table: pl.DataFrame) -> pl.DataFrame:

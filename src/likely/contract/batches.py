@@ -29,12 +29,11 @@ def rows_at_once(n_cells: int) -> int:
 
 def batches(X: Any, n_cells: int) -> Iterator[tuple[int, Any]]:
     """(first row, some rows as they were given), of a data frame or an array; a list is one batch."""
-    n_rows, step = len(X), rows_at_once(n_cells)
-    frame = as_frame(X)
-    if n_rows <= step or (frame is None and not isinstance(X, np.ndarray)):
+    step, frame = rows_at_once(n_cells), as_frame(X)
+    if (frame is None and not isinstance(X, np.ndarray)) or len(X) <= step:
         yield 0, X
         return
-    for start in range(0, n_rows, step):
+    for start in range(0, len(X), step):
         yield start, X[start : start + step] if frame is None else frame[start : start + step].to_native()
 
 

@@ -245,7 +245,7 @@ def test_categories_without_an_order_are_split_as_sets():
     x = rng.integers(0, 8, 1000).astype(float)
     rows = np.column_stack([x, (x % 2 + (rng.random(1000) < 0.05)) % 2])
     columns = Columns(("categorical", "binary"), (8, 1))
-    growth = trees.Growth(1, 5, None, 4.0, 1.0)
+    growth = trees.Growth(1, 5, None, 4.0, 1.0, 2.0)
     sizes = {}
     for ordered in (False, True):
         params = trees.fit_trees(rows, columns, np.array([[0, 1]]), growth, 0, (ordered, False))
