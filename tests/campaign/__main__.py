@@ -48,7 +48,8 @@ def _run(name: str, options: argparse.Namespace) -> int:
     """One part, in this process; 1 if it found a fault."""
     part = PARTS[name]
     start, module = time.perf_counter(), importlib.import_module(f"tests.campaign.{part.module}")
-    more = {} if options.inputs is None else {"n_inputs": options.inputs}
+    more = {"n_inputs": options.inputs, "minutes": options.minutes}
+    more = {what: value for what, value in more.items() if value is not None}
     found = getattr(module, part.function)(options.seed, options.small, **more)
     record = _recorded() | {name: found | _about(options, time.perf_counter() - start)}
     if not options.small:
@@ -82,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--inputs", type=int, help="how many hostile files, of the part `files`; a million if not given"
     )
+    parser.add_argument("--minutes", type=float, help="as many of them as fit into so many minutes")
     parser.add_argument("--page", action="store_true", help="write the page from the record alone")
     parser.add_argument("--list", action="store_true", help="name the parts and stop")
     return parser

@@ -30,7 +30,8 @@ class Format:
     """A kind of file.
 
     ending : of its name. examples : sound files, as bytes. read : what a stranger's file is given to. words : those
-    with a meaning in it. damage : how an example is turned into a hostile file.
+    with a meaning in it. damage : how an example is turned into a hostile file. share : of all inputs, beside 1 of
+    other formats; less where a file takes a reader long.
     """
 
     ending: str
@@ -38,6 +39,7 @@ class Format:
     read: Callable[[Path], Any]
     words: tuple[bytes, ...] = ()
     damage: Callable[[np.random.Generator, bytes, tuple[bytes, ...]], bytes] = mutated
+    share: float = 1.0
 
 
 def _table() -> pl.DataFrame:
@@ -56,8 +58,11 @@ def _table() -> pl.DataFrame:
 
 
 def _csv() -> list[bytes]:
-    text = _table().write_csv().encode()
-    return [text, text.replace(b",", b";").replace(b".", b","), b"1 2 3\n4 5 6\n7 8 9\n", b"a\tb\n-999\t1\n3\t-\n"]
+    """Two columns a file: what a reader takes grows with them, and each is read by itself."""
+    pairs = (("city", "size"), ("price", "day"), ("share", "age"))
+    texts = [_table().head(8).select(pair).write_csv().encode() for pair in pairs]
+    others = [text.replace(b",", b";").replace(b".", b",") for text in texts]
+    return [*texts, *others, b"1 2 3\n4 5 6\n7 8 9\n", b"a\tb\n-999\t1\n3\t-\n"]
 
 
 def _parquet() -> list[bytes]:
@@ -208,9 +213,11 @@ def _checkpoint() -> list[bytes]:
 _NUMBERS_OF_NETWORKS = (b"probability", b"variable", b"discrete", b"default", b"table", b"network", b"property")
 
 FORMATS: dict[str, Format] = {
-    "csv": Format(".csv", _csv, read_table, (b",", b";", b"\t", b'"', b"-999", b"2024-13-45", b"$1.2.3", b"NaN")),
-    "csv.gz": Format(".csv.gz", lambda: [gzip.compress(text, mtime=0) for text in _csv()[:1]], read_table),
-    "parquet": Format(".parquet", _parquet, read_table),
+    "csv": Format(
+        ".csv", _csv, read_table, (b",", b";", b"\t", b'"', b"-999", b"2024-13-45", b"$1.2.3", b"NaN"), share=0.2
+    ),
+    "csv.gz": Format(".csv.gz", lambda: [gzip.compress(text, mtime=0) for text in _csv()[:3]], read_table, share=0.3),
+    "parquet": Format(".parquet", _parquet, read_table, share=0.5),
     "npy": Format(".npy", _npy, read_table, (b"|O", b"descr", b"fortran_order", b"(9999999999,)", b"<f8", b"<U99999")),
     "npz": Format(".npz", _npz, likely.datasets.load, (b"train.npy", b"../x.npy", b"PK\x01\x02", b"PK\x05\x06")),
     "idx": Format(".idx3-ubyte", _idx, likely.datasets.formats.idx.read_idx),
@@ -222,6 +229,6 @@ FORMATS: dict[str, Format] = {
     "word2vec": Format(".txt", _vectors(False), lambda path: read_vectors(path, binary=False)),
     "word2vec binary": Format(".bin", _vectors(True), lambda path: read_vectors(path, binary=True)),
     "schema": Format(".toml", _schemas, read_schema, (b"kind", b"support", b"[[columns]]", b"real", b"categories")),
-    "model": Format(".likely", _models, likely.load, damage=_resigned),
-    "checkpoint": Format(".ckpt", _checkpoint, checkpoints.load, damage=_resigned),
+    "model": Format(".likely", _models, likely.load, damage=_resigned, share=0.2),
+    "checkpoint": Format(".ckpt", _checkpoint, checkpoints.load, damage=_resigned, share=0.5),
 }

@@ -93,8 +93,9 @@ PARTS: dict[str, Part] = {
         "models, checkpoints) are damaged: flipped bits, cut and repeated pieces, numbers and words in the place of "
         "others; descriptions are changed by somebody who knows how checksums are made. Then come bombs: gigabytes in "
         "kilobytes, nests, shapes that overflow, names that come twice. Each must be read, or refused with an error of "
-        "ours, within a second of the processor and half a gigabyte of memory. [Security](security.md) says what is "
-        "trusted.",
+        "ours, within a second of the processor and half a gigabyte of memory. A reader that crashes its process, or "
+        "keeps it in machine code, is found by the process that watches. Formats whose readers take long get fewer of "
+        "the files than others. [Security](security.md) says what is trusted.",
         (
             ("inputs", "files"),
             ("formats", "formats"),

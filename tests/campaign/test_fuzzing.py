@@ -1,25 +1,22 @@
 """A sample of the campaign of hostile files, in a process of its own whose memory is limited."""
 
 import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.campaign.formats import FORMATS, Format
-from tests.campaign.fuzzing import one
-from tests.conftest import DEFAULT_SEED, ROOT, environment_of
+from tests.campaign.fuzzing import campaign, one
+from tests.campaign.watched import Lost, watched
+from tests.conftest import DEFAULT_SEED
 
 N_INPUTS = 10_000
 
 
 def test_hostile_files_are_read_or_refused():
-    command = [sys.executable, "-m", "tests.campaign.fuzzing", str(N_INPUTS), str(DEFAULT_SEED)]
-    run = subprocess.run(command, cwd=ROOT, env=environment_of(1), capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr[-3000:]
-    found = json.loads(run.stdout)
+    found = campaign(N_INPUTS, DEFAULT_SEED)
+    assert sum(of["inputs"] for of in found.values()) >= N_INPUTS
     assert {name: of["faults"] for name, of in found.items() if of["faults"]} == {}
     assert all(of["refused"] > 0.3 * of["inputs"] for of in found.values()), "damage that does no damage tries nothing"
 
@@ -31,6 +28,25 @@ def test_sound_files_are_read(name, tmp_path):
         path = tmp_path / f"file{form.ending}"
         path.write_bytes(example)
         assert one(form, path) == "read"
+
+
+# What the campaign found once: the format, the words of a sound file, and what stood in their place.
+FOUND = [
+    ("schema", b'"kind": "real"', b'"kind": "real", "support": "words"'),
+    ("schema", b'"kind": "real"', b'"kind": "real", "support": ["low", 3]'),
+    ("schema", b'"image_shape": null', b'"image_shape": "wide"'),
+]
+
+
+@pytest.mark.parametrize(("name", "sound", "damaged"), FOUND)
+def test_files_that_were_no_error_of_ours(name, sound, damaged, tmp_path):
+    form = FORMATS[name]
+    path = tmp_path / f"file{form.ending}"
+    examples = [example for example in form.examples() if sound in example]
+    assert examples
+    for example in examples:
+        path.write_bytes(example.replace(sound, damaged))
+        assert one(form, path) == "refused"
 
 
 def too_long(path):
@@ -60,3 +76,16 @@ def test_readers_at_fault_are_caught(bug, said, tmp_path):
     path = Path(tmp_path) / "file"
     path.write_bytes(b"")
     assert said in one(Format("", list, bug), path)
+
+
+def test_processes_that_crash_or_hang_are_found_and_begun_anew():
+    jobs = ["sound", "crash", "machine code", "sound", "exit", "wait", "sound"]
+    answers = dict(enumerate(watched("tests.campaign.planted", jobs, 2, seconds=10.0)))
+    assert [job for job, _ in answers.values()] == jobs
+    assert [answers[i][1] for i in (0, 3, 6)] == ["sound"] * 3
+    assert all(isinstance(answers[i][1], Lost) for i in (1, 2, 4, 5))
+    assert "SIGSEGV" in str(answers[1][1])
+    assert "SIGXCPU" in str(answers[2][1])
+    assert "exit code 3" in str(answers[4][1])
+    assert "its last word" in str(answers[4][1])
+    assert "silent" in str(answers[5][1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
+from numbers import Real
 from typing import Literal, get_args
 
 Kind = Literal["binary", "categorical", "ordinal", "count", "grid", "real", "datetime"]
@@ -76,11 +77,7 @@ class Column:
             raise SchemaError(f"resolution of column {self.name!r} must be one of {known}, got {self.resolution!r}.")
         if self.spikes and self.kind != "real":
             raise SchemaError(f"{self.kind} column {self.name!r} cannot have spikes: only real columns need them.")
-        low, high = self.support
-        if low is not None and high is not None and not low < high:
-            raise SchemaError(
-                f"the support of column {self.name!r} must be (low, high) with low < high, got {self.support}."
-            )
+        self._check_support()
 
     def _check_categories(self) -> None:
         if self.kind not in KINDS:
@@ -93,6 +90,15 @@ class Column:
             raise SchemaError(f"{self.kind} column {self.name!r} cannot have categories.")
         if self.categories is not None and len(set(self.categories)) != len(self.categories):
             raise SchemaError(f"the categories of column {self.name!r} are not distinct: {self.categories}.")
+
+    def _check_support(self) -> None:
+        ends = self.support
+        pair = isinstance(ends, tuple | list) and len(ends) == 2
+        if not (pair and all(end is None or isinstance(end, Real) for end in ends)):
+            raise SchemaError(f"the support of column {self.name!r} must be two numbers or None, got {ends!r}.")
+        low, high = ends
+        if low is not None and high is not None and not low < high:
+            raise SchemaError(f"the support of column {self.name!r} must be (low, high) with low < high, got {ends}.")
 
     @property
     def n_categories(self) -> int:

@@ -53,7 +53,7 @@ def read_schema(path: str | Path) -> Schema:
         return Schema.from_json(data)
     except SchemaError as error:
         raise SchemaError(f"{path}: {error}") from None
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise SchemaError(f"{path} describes no schema: {error}. `likely schema TABLE` prints one.") from None
 
 
