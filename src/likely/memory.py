@@ -141,10 +141,15 @@ def is_large(n_bytes: float) -> bool:
     return n_bytes > min(SPILL_BYTES, _SMALL) and n_bytes > min(SPILL_BYTES, SPILL_SHARE * memory_limit())
 
 
-def allocate(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """Room for numbers: in memory, or in a nameless temporary file that goes with the array."""
+def allocate(shape: tuple[int, ...], dtype: Any, together: float = 0) -> np.ndarray:
+    """Room for numbers: in memory, or in a nameless temporary file that goes with the array.
+
+    Parameters
+    ----------
+    together : bytes of all the arrays that are made to stay beside each other, this one among them.
+    """
     n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
-    if not is_large(n_bytes):
+    if not n_bytes or not is_large(max(n_bytes, together)):
         return np.empty(shape, dtype)
     check_room(n_bytes, "rows")
     # The file has no name, and its bytes live until the last mapping of them is gone.

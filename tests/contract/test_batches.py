@@ -7,7 +7,9 @@ from polars.testing import assert_frame_equal
 
 import likely
 from likely import memory
-from likely.contract import batches
+from likely.contract import batches, evidence
+from likely.contract.batches import joined
+from likely.contract.evidence import Evidence
 from likely.models.latent.mixture import chunks, mixture
 from likely.schema import frame_rows
 
@@ -54,14 +56,45 @@ def test_evidence_in_batches_is_evidence_in_one(model, monkeypatch):
     assert (found - whole).mean == 0
 
 
-def test_sampled_evidence_keeps_its_error_in_batches(monkeypatch):
-    rows = (np.random.default_rng(0).random((700, 6)) < 0.4).astype(float)
-    model = likely.RBM(12, n_epochs=1, random_state=0).fit(rows)
+def is_mapped(array) -> bool:
+    """Whether it is a part of a file."""
+    while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
+        array = array.base
+    return isinstance(array, np.memmap)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_sampled_evidence_keeps_its_error_in_batches(apart, monkeypatch):
+    rows = (np.random.default_rng(0).random((700, 24)) < 0.4).astype(float)
+    model = likely.RBM(24, n_epochs=1, n_temperatures=50, n_chains=4, random_state=0).fit(rows)
     whole = model.evidence(rows)
-    in_small_batches(monkeypatch)
+    monkeypatch.setattr(batches, "_CELLS_AT_ONCE", 256)
+    assert whole.kind == "estimate"
+    if apart:
+        monkeypatch.setattr(memory, "SPILL_BYTES", 100)
+        monkeypatch.setattr(evidence, "_CELLS_AT_ONCE", 1000)
     found = model.evidence(rows)
-    assert np.array_equal(found.values, whole.values)
-    assert found.monte_carlo_stderr == whole.monte_carlo_stderr
+    for name in ("values", "lower", "upper", "replicates", "stderr", "dimensions"):
+        assert np.array_equal(getattr(found, name), getattr(whole, name)), name
+        # Errors are made when they are asked for.
+        assert is_mapped(getattr(found, name)) == (apart and name != "stderr"), name
+    for name in ("mean", "mean_stderr", "monte_carlo_stderr", "kind", "fingerprint", "bits_per_dimension", "method"):
+        assert getattr(found, name) == getattr(whole, name), name
+    assert found.mean_limits() == whole.mean_limits()
+    assert str(found) == str(whole)
+
+
+def test_limits_that_differ_from_the_values_in_some_batches_only_are_kept():
+    about = {"method": "by hand", "fingerprint": "the rows"}
+    one = Evidence.exact([-1.0, -2.0], **about)
+    other = Evidence.lower_bound([-3.0], [[-3.5, -2.5]], **about)
+    for parts in ([one, one, other], [other, one, one], [one, other, one]):
+        found, last = joined(((part, number) for number, part in enumerate(parts)), np.empty(5))
+        assert last == 2
+        assert found.lower is found.values
+        assert np.array_equal(found.values, np.concatenate([part.values for part in parts]))
+        assert np.array_equal(found.upper, np.concatenate([part.upper for part in parts]))
+        assert found.replicates is None  # Of some rows it is not known how far they are off.
 
 
 def test_filled_and_cleaned_rows_in_batches_are_those_in_one(model, monkeypatch):
@@ -77,8 +110,12 @@ def test_a_batch_that_is_left_out_or_given_twice_is_caught(model, monkeypatch):
     whole = model.evidence(rows)
     in_small_batches(monkeypatch)
     honest = list(batches.batches(rows, 5))
-    for faulty in (honest[:-1], [*honest[:1], *honest], [honest[1], honest[0], *honest[2:]]):
+    for faulty in (honest[:-1], [honest[1], honest[0], *honest[2:]], [*honest[:1], *honest]):
         monkeypatch.setattr("likely.contract.model.batches", lambda X, n, faulty=faulty: iter(faulty))
+        if len(faulty) > len(honest):  # There is no room for more rows than there are.
+            with pytest.raises(ValueError, match="could not broadcast"):
+                model.evidence(rows)
+            continue
         found = model.evidence(rows)
         assert len(found) != len(whole) or found.fingerprint != whole.fingerprint
 

@@ -24,7 +24,16 @@ from likely.cli.options import (
     reads_files,
     use_memory,
 )
-from likely.cli.output import TABLES, as_table, check_output, check_rows_fit, table_bytes, write_rows, write_table
+from likely.cli.output import (
+    TABLES,
+    as_table,
+    check_output,
+    check_rows_fit,
+    in_columns,
+    print_table,
+    write_rows,
+    write_table,
+)
 from likely.cli.text import is_text_model, sample_text, score_text
 
 Out = Annotated[
@@ -66,9 +75,7 @@ def score(
     evidence = _evidence(model, data, part, reading)
     columns = {"log_p": evidence.values, "lower": evidence.lower, "upper": evidence.upper, "stderr": evidence.stderr}
     if out is not None:
-        import polars as pl
-
-        write_table(out, pl.DataFrame(columns))
+        write_table(out, in_columns(columns))
     if json:
         print_json(evidence_summary(evidence) | {"out": _name(out)} | ({} if out else {"rows": columns}))
     else:
@@ -321,7 +328,7 @@ def _give_table(table: Any, out: Path | None, json: bool, about: dict[str, Any])
     elif json:
         print_json({"n_rows": len(table), "rows": table.to_dicts()} | about)
     else:
-        typer.echo(table_bytes(table, ".csv").decode(), nl=False)
+        print_table(table)
 
 
 def _say_written(n: int, out: Path, json: bool, about: dict[str, Any]) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
 
     from likely.schema import Schema
 
 TABLES = (".csv", ".parquet", ".npy")
+_ROWS_AT_ONCE = 1 << 17  # that become text together
 
 
 def check_output(path: Path | None, force: bool, suffixes: tuple[str, ...] = ()) -> None:
@@ -65,14 +68,37 @@ def table_bytes(table: pl.DataFrame, kind: str) -> bytes:
 
 
 def _write(table: pl.DataFrame, kind: str, file: BinaryIO) -> None:
-    import numpy as np
-
     if kind == ".csv":
-        _with_short_times(table).write_csv(file)
+        file.writelines(part.encode() for part in _csv_parts(table))
     elif kind == ".parquet":
         _write_parquet(table, file)
     else:
-        np.save(file, table.to_numpy().astype(np.float64, copy=False), allow_pickle=False)
+        _write_npy(table, file)
+
+
+def print_table(table: pl.DataFrame) -> None:
+    """A table on stdout, as CSV."""
+    import typer
+
+    for part in _csv_parts(table):
+        typer.echo(part, nl=False)
+
+
+def _csv_parts(table: pl.DataFrame) -> Iterator[str]:
+    """A table as the text of a CSV file, some rows at a time."""
+    formats = _formats_of_times(table)
+    for start in range(0, max(1, len(table)), _ROWS_AT_ONCE):
+        yield _with_times(table[start : start + _ROWS_AT_ONCE], formats).write_csv(include_header=start == 0)
+
+
+def _write_npy(table: pl.DataFrame, file: BinaryIO) -> None:
+    """A table as the matrix that `np.save` would write of it, column after column: none other stands in memory."""
+    import numpy as np
+
+    about = {"descr": "<f8", "fortran_order": table.width > 1 and len(table) > 1, "shape": table.shape}
+    np.lib.format.write_array_header_1_0(file, about)
+    for cells in table.iter_columns():
+        file.write(np.ascontiguousarray(cells.to_numpy().astype(np.float64, copy=False), "<f8").data)
 
 
 def _write_parquet(table: pl.DataFrame, file: BinaryIO) -> None:
@@ -88,16 +114,32 @@ def _write_parquet(table: pl.DataFrame, file: BinaryIO) -> None:
         raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
 
 
-def _with_short_times(table: pl.DataFrame) -> pl.DataFrame:
-    """Times as ISO 8601 writes them, without the fractions of a second that no cell has."""
+def _formats_of_times(table: pl.DataFrame) -> dict[str, str]:
+    """How the times of each column are written: as in ISO 8601, without fractions of a second that no cell has."""
     import polars as pl
 
+    formats = {}
     for cells in table.select(pl.col(pl.Datetime)).iter_columns():
         whole = bool((cells.dt.microsecond() == 0).fill_null(True).all())
         zone = "%:z" if cells.dtype.time_zone else ""  # type: ignore[attr-defined]
-        written = cells.dt.strftime(f"%Y-%m-%dT%H:%M:%S{'' if whole else '%.6f'}{zone}")
-        table = table.with_columns(written)
-    return table
+        formats[cells.name] = f"%Y-%m-%dT%H:%M:%S{'' if whole else '%.6f'}{zone}"
+    return formats
+
+
+def _with_times(table: pl.DataFrame, formats: dict[str, str]) -> pl.DataFrame:
+    """Some rows with their times as text."""
+    return table.with_columns(table[name].dt.strftime(written) for name, written in formats.items())
+
+
+def in_columns(columns: Mapping[str, np.ndarray]) -> pl.DataFrame:
+    """A table of arrays, a column each; on the disk where they are large for the memory."""
+    import polars as pl
+
+    from likely.memory import can_map, is_large, on_disk
+
+    apart = is_large(sum(values.nbytes for values in columns.values())) and can_map()
+    made = (pl.Series(name, values) for name, values in columns.items())
+    return pl.DataFrame([on_disk(series) if apart else series for series in made])
 
 
 def as_table(rows: Any, schema: Schema) -> pl.DataFrame:

@@ -21,7 +21,7 @@ from likely.cli.options import (
     print_json,
     reads_files,
 )
-from likely.cli.output import check_output, table_bytes, write_table
+from likely.cli.output import check_output, print_table, write_table
 
 
 def fit_target(model: Any, dataset: Any, target: str | None, out: Path, json: bool, **resumption: Any) -> None:
@@ -119,7 +119,7 @@ def predict(
     elif out is not None:
         note(f"{len(table):,} rows written to {out}")
     else:
-        typer.echo(table_bytes(table, ".csv").decode(), nl=False)
+        print_table(table)
 
 
 def predictions(model: Any, rows: Any) -> Any:

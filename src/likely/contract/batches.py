@@ -43,29 +43,79 @@ def key_of(key: jax.Array, first_row: int) -> jax.Array:
     return key if first_row == 0 else jax.random.fold_in(key, (1 << 30) + first_row // BLOCK_ROWS)
 
 
-def joined(parts: list[Evidence]) -> Evidence:
-    """The evidence of the rows of several, one below the other."""
-    if len(parts) == 1:
-        return parts[0]
-    values = np.concatenate([part.values for part in parts])
-    limits: dict[str, Any] = {}
-    for name in ("lower", "upper"):
-        found = np.concatenate([getattr(part, name) for part in parts])
-        limits[name] = values if np.array_equal(found, values) else found  # one array where it is exact
-    replicates = None
-    if all(part.replicates is not None for part in parts):
-        replicates = np.concatenate([part.replicates for part in parts if part.replicates is not None])
-    names = [part.fingerprint for part in parts]
-    about = names[0].about if isinstance(names[0], Fingerprint) else ""
-    hashes = [name.rows for name in names if isinstance(name, Fingerprint)]
-    return replace(
-        parts[0],
-        values=values,
-        **limits,
-        replicates=replicates,
-        dimensions=np.concatenate([part.dimensions for part in parts]),
-        fingerprint=Fingerprint(np.concatenate(hashes), about),
-    )
+def joined(parts: Iterator[tuple[Evidence, Any]], X: Any) -> tuple[Evidence, Any]:
+    """The evidence of all rows of X from that of one batch after the other, and what was said beside the last one.
+
+    What is said of many rows is put on the disk, where it is large for the memory.
+    """
+    (first, about), following = next(parts), next(parts, None)
+    if following is None:
+        return first, about
+    whole = _Gathered(first, len(X))
+    while following is not None:
+        part, about = following
+        whole.add(part)
+        del part
+        following = next(parts, None)
+    return whole.evidence(), about
+
+
+class _Gathered:
+    """The evidence of many rows, as far as it is known: arrays that batches are put into, one below the other."""
+
+    def __init__(self, first: Evidence, n_rows: int):
+        self.first, self.n_rows, self.n_put = first, n_rows, 0
+        self.replicates, self.about = first.replicates, ""
+        self.hashes: np.ndarray | None = None
+        n_groups = 0 if self.replicates is None else self.replicates.shape[1]
+        # Whether the disk is the place for them is asked of all arrays together: values, limits, cells, hashes.
+        self.n_bytes = 8 * n_rows * (5 + n_groups)
+        self.values, self.dimensions = self._room(np.float64), self._room(np.int64)
+        self.limits = {"lower": self.values, "upper": self.values}  # one array where it is exact
+        if n_groups:
+            self.replicates = self._room(np.float64, n_groups)
+        if isinstance(first.fingerprint, Fingerprint):
+            self.hashes, self.about = self._room(np.uint64), first.fingerprint.about
+        self.add(first)
+
+    def _room(self, dtype: Any, *sides: int) -> np.ndarray:
+        # As a plain array: of a memory map NumPy makes further ones wherever it computes.
+        return np.asarray(allocate((self.n_rows, *sides), dtype, self.n_bytes))
+
+    def add(self, part: Evidence) -> None:
+        """Put the next rows below those that are there."""
+        start, self.n_put = self.n_put, self.n_put + len(part)
+        own = slice(start, self.n_put)
+        self.values[own], self.dimensions[own] = part.values, part.dimensions
+        for name, limit in self.limits.items():
+            found = getattr(part, name)
+            if limit is self.values and not np.array_equal(found, part.values):
+                self.limits[name] = self._room(np.float64)
+                self.limits[name][:start] = self.values[:start]
+            if self.limits[name] is not self.values:
+                self.limits[name][own] = found
+        if part.replicates is None:
+            self.replicates = None
+        elif self.replicates is not None:
+            self.replicates[own] = part.replicates
+        if self.hashes is not None and isinstance(part.fingerprint, Fingerprint):
+            self.hashes[own] = part.fingerprint.rows
+
+    def evidence(self) -> Evidence:
+        """That of all rows."""
+        n = self.n_put
+        values = self.values[:n]
+        limits: dict[str, Any] = {
+            end: values if limit is self.values else limit[:n] for end, limit in self.limits.items()
+        }
+        return replace(
+            self.first,
+            values=values,
+            **limits,
+            replicates=None if self.replicates is None else self.replicates[:n],
+            dimensions=self.dimensions[:n],
+            fingerprint=self.first.fingerprint if self.hashes is None else Fingerprint(self.hashes[:n], self.about),
+        )
 
 
 def encoded_by_batches(make: Callable[[int, int], np.ndarray], n_rows: int, n_columns: int, step: int) -> np.ndarray:

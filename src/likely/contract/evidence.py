@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from likely.contract.fingerprint import Fingerprint
-from likely.schema import Measure
+from likely.schema import Measure, blocks
 
 SIGNS = {"exact": "=", "lower": "≥", "upper": "≤", "estimate": "≈", "unavailable": ""}
 KINDS = tuple(SIGNS)
+_CELLS_AT_ONCE = 1 << 20  # of replicates whose deviations are taken together, which makes copies of them
 
 
 class IncomparableError(ValueError):
@@ -168,7 +169,10 @@ class Evidence:
         """Monte Carlo standard error of each row's value (0 where there is no Monte Carlo)."""
         if self.replicates is None:
             return np.zeros(len(self))
-        return self.replicates.std(axis=1, ddof=1) / math.sqrt(self.replicates.shape[1])
+        out = np.empty(len(self))
+        for start, some in blocks(self.replicates, _CELLS_AT_ONCE):
+            out[start : start + len(some)] = some.std(axis=1, ddof=1) / math.sqrt(some.shape[1])
+        return out
 
     @property
     def mean(self) -> float:

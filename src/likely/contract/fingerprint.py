@@ -61,7 +61,7 @@ class Fingerprint:
     @cached_property
     def _text(self) -> str:
         digest = sha256(self.about.encode())
-        digest.update(self.rows.astype("<u8").tobytes())
+        digest.update(np.ascontiguousarray(self.rows, "<u8").data)
         return digest.hexdigest()[:16]
 
     def __getitem__(self, rows: Any) -> Fingerprint:

@@ -139,15 +139,8 @@ class Model(DensityMixin, Hooks, TableEstimator):
         check_budget(budget)
         check_is_fitted(self)
         # An evidence depends on the row and the seed alone, so that batches are a matter of memory only.
-        found, effort = [], None
-        for _, some in batches(X, self.columns_.n_columns):
-            encoded = self._read(some)
-            if hasattr(self, "_evidence"):
-                part, effort = self._evidence_of(encoded, budget)
-            else:
-                part = self._finished(Evidence.unavailable(len(encoded), self._no_evidence), encoded)
-            found.append(part)
-        whole = joined(found)
+        rows = (self._read(some) for _, some in batches(X, self.columns_.n_columns))
+        whole, effort = joined((self._evidence_of(encoded, budget) for encoded in rows), X)
         if hasattr(self, "_evidence"):
             warn_if_wide(self, whole, effort)
         return whole
@@ -359,6 +352,8 @@ class Model(DensityMixin, Hooks, TableEstimator):
 
     def _evidence_of(self, encoded: np.ndarray, budget: float | None) -> tuple[Evidence, int | None]:
         """The evidence of encoded rows as the user sees it, and the effort behind it."""
+        if not hasattr(self, "_evidence"):
+            return self._finished(Evidence.unavailable(len(encoded), self._no_evidence), encoded), None
         if self.cells_.is_rounded:
             return self._described(self._mass(encoded), encoded), None
         part, effort = evidence_within(self, self._standard(encoded), self._key("evidence"), budget)
