@@ -95,6 +95,28 @@ def test_ranges_are_truncated_gaussians_and_values_are_conditioned_on(gaussian):
     assert stats.kstest(rows[:, 0], exact.cdf).pvalue > SMALLEST_P
 
 
+def test_exact_values_are_waited_for_where_the_conditional_is_weighed_and_they_are_common(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=400)
+    frame = pd.DataFrame(
+        {"x": x, "y": x + rng.normal(size=400), "a": np.where(x + rng.normal(size=400) > 0, "yes", "no")}
+    )
+    frame.loc[:2, "a"] = "never"
+    columns = (Column("x", "real"), Column("y", "real"), Column("a", "categorical", ("no", "yes", "never")))
+    schema = Schema(columns, frame="pandas")
+    model = likely.Autoregressive("linear", order="given", n_importance=128, schema=schema, random_state=0).fit(frame)
+    drawn = model.sample(1000, random_state=0, given={"a": "yes", "y": (0.5, None)})
+    assert model.sampling_.is_exact
+    free = model.sample(20_000, random_state=1)
+    like = free[(free["a"] == "yes") & (free["y"] >= 0.5)]
+    assert stats.ks_2samp(drawn["x"], like["x"]).pvalue > SMALLEST_P
+    assert drawn["x"].is_unique  # of weighed draws the heavy ones come again and again
+
+    monkeypatch.setattr(drawing, "_TRIAL", 64)  # in which half a row of that category is expected
+    model.sample(5, random_state=0, given={"a": "never"})
+    assert not model.sampling_.is_exact
+
+
 def test_an_event_that_is_too_rare_is_refused_with_its_probability(gaussian, monkeypatch):
     model, mean, covariance = gaussian
     monkeypatch.setattr(drawing, "_MOST_DRAWS", 1 << 12)

@@ -93,13 +93,25 @@ class Event:
 
     def without_exact(self, schema: Schema, model: str) -> Event:
         """The same event as tests alone, for models that cannot be told what some cells are."""
-        for place in self.exact:
+        for place in self._measured(schema):
             column = schema.columns[place]
-            if column.density and self.exact[place] not in column.spikes:
-                raise ValueError(
-                    f"{model} has no condition, so {column.name!r}, which is {column.kind}, cannot be given exactly: "
-                    "give a range (low, high)."
-                )
+            raise ValueError(
+                f"{model} has no condition, so {column.name!r}, which is {column.kind}, cannot be given exactly: "
+                "give a range (low, high)."
+            )
+        return self._as_tests(schema)
+
+    def as_tests(self, schema: Schema) -> Event | None:
+        """The same event as tests alone; None where an exact value of a density is part of it, which no draw meets."""
+        return None if self._measured(schema) else self._as_tests(schema)
+
+    def _measured(self, schema: Schema) -> list[int]:
+        """Places of exact values that have a density and no probability."""
+        return [
+            p for p, value in self.exact.items() if schema.columns[p].density and value not in schema.columns[p].spikes
+        ]
+
+    def _as_tests(self, schema: Schema) -> Event:
         steps = {place: schema.columns[place].step for place in self.exact}
         tests = {p: Allowed(values=(v / (steps[p] or 1),), step=steps[p]) for p, v in self.exact.items()}
         return Event({}, self.allowed | tests, self.words)

@@ -1,7 +1,8 @@
 """Rows drawn given an event: exact values by the model's conditional, ranges by drawing until enough rows lie in them.
 
 Rejection is exact: rows that are kept are draws of the model given the event. Its cost is one over the event's
-probability, which the error says where that is too much.
+probability, which the error says where that is too much. Where the conditional is itself found by sampling, weighed
+draws or chains, and the model's own rows are exact, exact values are waited for as well, unless they are too rare.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from likely.runtime import float_dtype, generator
 _MOST_DRAWS = 1 << 20  # of exact draws, before an event is called too rare; a few seconds of most models
 _MOST_CHAINS = 1 << 15  # the same of draws by chains, which cost hundreds of sweeps each
 _FEWEST, _LARGEST = 1 << 8, 1 << 16  # rows of a round
+_TRIAL = 1 << 14  # exact draws by which it is told whether exact values are common enough to be waited for
 
 Draw = Callable[[jax.Array, int], np.ndarray]  # encoded rows (m, d)
 
@@ -30,7 +32,15 @@ def draw_given(model: Any, key: jax.Array, n: int, event: Event, budget: float |
     """(n, d) encoded rows of a model given an event, and how they were drawn."""
     if event.exact and not hasattr(type(model), "_condition"):
         event = event.without_exact(model.schema_, type(model).__name__)
-    source = _Conditional(model, event, key, budget) if event.exact else _Free(model, key, budget)
+    source: _Conditional | _Free = _Free(model, key, budget)
+    if event.exact:
+        conditional = _Conditional(model, event, key, budget)
+        tests = None if conditional.parts.stderr is None else event.as_tests(model.schema_)
+        if tests is not None and _is_common(source, key, n, tests):
+            event = tests
+        else:
+            source = conditional
+            source.warn()
     if not event.allowed:
         return source.draw(jax.random.fold_in(key, 0), n), source.how
     rows, n_drawn = _until_enough(source, key, n, event)
@@ -65,9 +75,15 @@ class _Conditional:
         self.encoded[0, list(event.exact)] = list(event.exact.values())
         self.key = jax.random.fold_in(key, 2**31 - 1)
         run = lambda own: own._condition(self._rows(1), self.key)  # noqa: E731
-        parts, effort = within(model, name, run, lambda found: found.stderr is None, budget)
-        warn_if_unsure(model, "conditional", parts.mixing, name, effort, "sample(n, budget={})", stacklevel=5)
-        self.parts, self.how = parts, Sampling(parts.method, parts.mixing)
+        self.parts, self.effort = within(model, name, run, lambda found: found.stderr is None, budget)
+        self.how = Sampling(self.parts.method, self.parts.mixing)
+
+    def warn(self) -> None:
+        """Warn where the conditional should not be relied on."""
+        name = self.model._conditional_effort
+        warn_if_unsure(
+            self.model, "conditional", self.how.mixing, name, self.effort, "sample(n, budget={})", stacklevel=5
+        )
 
     def draw(self, key: jax.Array, n: int) -> np.ndarray:
         if self.parts.stderr is None and n > 1:
@@ -81,6 +97,15 @@ class _Conditional:
     def _rows(self, n: int) -> np.ndarray:
         rows = self.model.cells_.apply(self.encoded, float_dtype())
         return np.broadcast_to(rows, (n, rows.shape[1])).copy()
+
+
+def _is_common(free: _Free, key: jax.Array, n: int, event: Event) -> bool:
+    """Whether the model's own rows are exact, and n of them meet an event before it would be called too rare."""
+    if free.model._sampling_effort is not None:  # Its rows come from chains.
+        return False
+    n_met = int(event.holds(free.draw(jax.random.fold_in(key, 2**31 - 2), _TRIAL)).sum())
+    # A share three standard errors below what was seen still gives n rows in half of the draws that there may be.
+    return n * _TRIAL <= (n_met - 3 * n_met**0.5) * _MOST_DRAWS / 2
 
 
 def _until_enough(source: Any, key: jax.Array, n: int, event: Event) -> tuple[np.ndarray, int]:
