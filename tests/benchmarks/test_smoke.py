@@ -1,17 +1,51 @@
 """Every benchmark runs at a small size and leaves a whole record; none of its figures is judged here."""
 
 import json
+import os
+import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
+from typer.testing import CliRunner
 
 from benchmarks import __main__ as runner
-from benchmarks import peers
+from benchmarks import first_look, larger_than_memory, mixture_mixed, peers, table_million
+from benchmarks.commands import Ran, likely_command
 from benchmarks.outcome import RESULTS
 from benchmarks.results_page import DOCUMENT, page
 from benchmarks.timing import in_turns
 
 
+def said_here(arguments):
+    """What a command says in this process. One of its own would load JAX anew, which takes longer than the command."""
+    from likely.cli.app import app
+
+    with mock.patch.dict(os.environ):
+        found = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert found.exit_code == 0, found.output
+    return found.stdout
+
+
+@pytest.fixture
+def commands_here(monkeypatch):
+    """The small commands of benchmarks in this process, where their time and memory mean nothing, nor are judged."""
+
+    def answer(arguments, **environment):
+        began = time.perf_counter()
+        said = said_here(arguments)
+        return Ran(time.perf_counter() - began, 1.0, 1, json.loads(said))
+
+    def hold(arguments, group):
+        said_here(arguments)
+        return larger_than_memory.Held(1.0, 1.0, 1, killed=False)
+
+    for module in (first_look, mixture_mixed, table_million):
+        monkeypatch.setattr(module, "likely_command", answer)
+    monkeypatch.setattr(larger_than_memory, "_held", hold)
+
+
+@pytest.mark.usefixtures("commands_here")
 @pytest.mark.filterwarnings("ignore::likely.EvidenceWarning")  # Answers from as little as this, which say so.
 @pytest.mark.parametrize("name", runner.NAMES)
 def test_benchmark_runs(name, data_folder, tmp_path, capsys):
@@ -24,6 +58,21 @@ def test_benchmark_runs(name, data_folder, tmp_path, capsys):
     assert {"seed", "date", "machine", "versions", "lines", "figures"} <= set(record)
     assert all(line["what"] and line["ours"] for line in record["lines"])
     assert "reached" in capsys.readouterr().out
+
+
+def test_commands_of_benchmarks_in_processes_of_their_own(tmp_path):
+    ran = likely_command(["models", "--json"])
+    assert ran.answer
+    assert ran.wall > 0.05
+    assert ran.cpu > 0.05
+    assert 10_000_000 < ran.peak < 2_000_000_000
+    held = larger_than_memory._held(["models"], None)
+    assert held.cpu > 0.05
+    assert held.peak > 10_000_000
+    assert not held.killed
+    for command in (likely_command, lambda arguments: larger_than_memory._held(arguments, None)):
+        with pytest.raises(RuntimeError, match="ended with"):
+            command(["score", str(tmp_path / "absent.likely"), "digits"])
 
 
 def _needs_peers(name):

@@ -136,9 +136,12 @@ def damaged(seed: int, small: bool, n_inputs: int = 1_000_000, minutes: float = 
 
 
 def prepare(folder: Path) -> None:
-    """Make the examples, and load what readers import, before memory is limited."""
-    for name in FORMATS:
-        fuzz(name, 0, 4, 0, folder)
+    """Make the examples and read them, so that whatever readers import and compile is there before they are limited."""
+    for form in FORMATS.values():
+        path = folder / f"file{form.ending}"
+        for example in form.examples():
+            path.write_bytes(example)
+            form.read(path)
     model_class("RBM")  # which damaged descriptions name
 
 
