@@ -11,13 +11,13 @@ import numpy as np
 from likely.leaderboard.board import Leaderboard
 from likely.leaderboard.report import probes
 from likely.leaderboard.report.charts import drawing
-from likely.leaderboard.report.page import GRID, INK, MUTED, chart, dash, dot, section, short
+from likely.leaderboard.report.page import GRID, INK, MUTED, chart, dash, dot, mark, section, short
 from likely.schema import Schema
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-N_HIDDEN_ROWS = 512  # test rows in which cells are hidden: two blocks, as models take them
+N_HIDDEN_ROWS = 256  # test rows in which cells are hidden: a block, as models take them, and a thousand cells or so
 N_MODELS = 5  # that fill in cells, the best: each has programs of its own for that, which take as long as a fit
 SIMPLE = "mean or mode"
 
@@ -125,7 +125,9 @@ def _error_panel(axes: Axes, label: str, places: list[int], by_column: dict, sch
     for name, scores in by_column.items():
         errors = [scores[p].rmse if label == "error, sd" else 1 - scores[p].accuracy for p in places]
         if name in colours:
-            axes.plot(errors, range(len(places)), ls="", marker="o", ms=5, color=colours[name], alpha=0.9)
+            axes.plot(
+                errors, range(len(places)), ls="", marker=mark(colours[name]), ms=5, color=colours[name], alpha=0.9
+            )
         else:
             axes.plot(errors, range(len(places)), ls="", marker="|", ms=11, mew=2, color=INK)
     axes.set_yticks(range(len(places)), [short(schema.names[p], 24) for p in places])

@@ -5,30 +5,54 @@ from __future__ import annotations
 from html import escape
 from typing import Any, NamedTuple
 
-# Okabe and Ito's colours, which people with any colour vision can tell apart, without yellow, which is too pale on
-# white; then six more, each chosen far from all before it in OKLab. Lines of the second half are dashed besides.
+# After Okabe and Ito, whose colours people with any colour vision can tell apart: as dark, or at night as bright, as
+# drawings must be (3 to 1 against the paper), without yellow, which is too pale on white. Then others, each chosen far
+# from all before it in OKLab. What colours do not tell apart, lines and marks do, which change every seven.
 COLOURS = (
-    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31"),
-    *("#7b61c4", "#6b013f", "#014722", "#2207a3", "#e000f0", "#3fc21a", "#c00366"),
+    *("#0072b2", "#cf5200", "#009e73", "#c46a9c", "#b38400", "#3393cf", "#7d5f2c"),
+    *("#7b61c4", "#6b013f", "#014722", "#2207a3", "#e000f0", "#2f9a12", "#c00366"),
+    *("#3036fc", "#7200a2", "#187200", "#962a00", "#9600fc", "#30426c"),
 )
 AT_NIGHT = (
     *("#4aa3df", "#ff7f3f", "#2cc79c", "#e29bc4", "#f0b53a", "#7cc8f2", "#c4a35a"),
     *("#a893ea", "#db0080", "#83ff09", "#ab19f8", "#4c8e01", "#ff4ef7", "#fbe0dc"),
+    *("#005afc", "#b85c06", "#786096", "#fcfc72", "#42fcde", "#007f78"),
 )
-
-# What charts are drawn with, and the style sheet's names that take their place: so one drawing serves light and dark.
-INK, MUTED, GRID = "#010203", "#040506", "#070809"
-NAMES = {INK: "--ink", MUTED: "--muted", GRID: "--line"} | {c: f"--c{i}" for i, c in enumerate(COLOURS)}
+_ROUNDS = 3  # times that the colours are gone through before a colour comes again with the same line and mark
+_LINES = ("-", (0, (3.5, 1.2)), (0, (1.2, 1.2)), (0, (5, 1.2, 1.2, 1.2)))
+_MARKS = ("s", "o", "D", "^")
+_SHAPES = ("", " round", " turned", " pointed")  # the same in the style sheet
 
 
 def colour(place: int) -> str:
-    """The colour of a model, by its place in the line-up."""
-    return COLOURS[place % len(COLOURS)]
+    """The colour of a model, by its place in the line-up; where colours come again, one that differs by a shade."""
+    # A shade that nobody sees, but by which lines and marks are known.
+    place %= _ROUNDS * len(COLOURS)
+    red, green, blue = bytes.fromhex(COLOURS[place % len(COLOURS)][1:])
+    shade = place // len(COLOURS)
+    return f"#{red:02x}{green:02x}{blue + shade if blue < 128 else blue - shade:02x}"
+
+
+# What charts are drawn with, and the style sheet's names that take their place: so one drawing serves light and dark.
+INK, MUTED, GRID = "#010203", "#040506", "#070809"
+_PLACES = {colour(place): place for place in range(_ROUNDS * len(COLOURS))}
+NAMES = {INK: "--ink", MUTED: "--muted", GRID: "--line"}
+NAMES |= {own: f"--c{place % len(COLOURS)}" for own, place in _PLACES.items()}
+
+
+def _look(colour: str) -> int:
+    """Which of the lines and marks goes with a model's colour."""
+    return _PLACES.get(colour, 0) // 7 % len(_LINES)
 
 
 def dashes(colour: str) -> Any:
     """The line style, as matplotlib knows it, that goes with a model's colour."""
-    return "-" if colour not in COLOURS or COLOURS.index(colour) < len(COLOURS) // 2 else (0, (3.5, 1.2))
+    return _LINES[_look(colour)]
+
+
+def mark(colour: str) -> str:
+    """The mark, as matplotlib knows it, that goes with a model's colour."""
+    return _MARKS[_look(colour)]
 
 
 def name_for_css(colour: str) -> str:
@@ -61,6 +85,9 @@ td.w{{white-space:nowrap}}
 tr.best td{{font-weight:600}}
 tr.apart td{{color:var(--muted)}}
 .dot{{display:inline-block;width:11px;height:11px;border-radius:3px;margin-right:8px;vertical-align:-1px}}
+.dot.round{{border-radius:50%}}
+.dot.turned{{border-radius:1px;transform:rotate(45deg) scale(.85)}}
+.dot.pointed{{border-radius:0;clip-path:polygon(50% 0,100% 100%,0 100%)}}
 .bar{{height:10px;border-radius:3px;min-width:2px}}
 .gap small{{color:var(--muted)}}
 .badge{{font-size:12px;font-weight:500;color:var(--muted);border:1px solid var(--line);border-radius:99px;
@@ -132,8 +159,8 @@ def chart(svg: str) -> str:
 
 
 def dot(colour: str) -> str:
-    """A small square in a model's colour."""
-    return f'<span class="dot" style="background:{name_for_css(colour)}"></span>'
+    """A small mark in a model's colour, of the shape that it has in charts."""
+    return f'<span class="dot{_SHAPES[_look(colour)]}" style="background:{name_for_css(colour)}"></span>'
 
 
 def dash(reason: str) -> str:

@@ -15,7 +15,7 @@ from likely.leaderboard.report.charts import drawing
 from likely.leaderboard.report.columns_section import columns_section
 from likely.leaderboard.report.dependence_section import dependence_section
 from likely.leaderboard.report.imputation_section import imputation_section
-from likely.leaderboard.report.page import MUTED, Material, chart, dashes, dot, section, short
+from likely.leaderboard.report.page import MUTED, Material, chart, dashes, dot, mark, section, short
 from likely.leaderboard.report.row_sections import odd_rows_section, synthetic_section
 from likely.schema import Column, Schema
 from likely.schema.column import RESOLUTIONS
@@ -123,7 +123,7 @@ def _bars(axes: Axes, column: Column, data: np.ndarray, samples: dict, colours: 
         codes = np.clip(np.rint(cells), 0, n - 1).astype(int)
         heights = np.bincount(codes, minlength=n)[:n] / max(1, len(cells))
         at = np.arange(len(top)) + 0.7 * ((place + 0.5) / len(samples) - 0.5)
-        axes.plot(at, heights[top], ls="", marker="o", ms=2.6, color=colours[name])
+        axes.plot(at, heights[top], ls="", marker=mark(colours[name]), ms=2.6, color=colours[name])
     words = column.categories or (0, 1)
     rotated = len(top) > 3
     axes.set_xticks(range(len(top)), [short(str(words[code]), 9) for code in top], fontsize=6.5)
