@@ -85,6 +85,10 @@ def test_quoted_cells():
         ("a,1,2,3\nb,4,5,6\n", ["x0", "x1", "x2", "x3"]),
         ("2020-01-01,x\n2020-01-02,y\n", ["x0", "x1"]),
         ("$5,x\n$6,y\n", ["x0", "x1"]),
+        ("a,b,\n1,2,\n3,4,\n", ["a", "b", "x2"]),  # a comma at the end of each line
+        ("colour,size,\nred,big,\nblue,small,\n", ["colour", "size", "x2"]),
+        ("country,2019,2020,\nA,1,2,\nB,3,4,\n", ["country", "2019", "2020", "x3"]),
+        ("a,,b\n1,2,3\n4,5,6\n", ["x0", "x1", "x2"]),  # a column of numbers without a name
     ],
 )
 def test_headers_are_told_from_data(text, names):
@@ -101,6 +105,8 @@ def test_two_columns_of_one_name():
         DataError, match=r"line 2 has two columns called 'a', the 1st and the 3rd: rename one, or give --no-"
     ):
         parse("\na,b,a\n1,2,3\n")
+    with pytest.raises(DataError, match=r"line 1 has two columns called 'flow', the 4th and the 5th"):
+        parse("country,2019,2020,flow,flow,\nA,1,2,.5,.6,\nB,3,4,.7,.8,\n")
 
 
 def test_a_column_of_row_numbers_is_dropped():

@@ -56,6 +56,14 @@ def test_other_numbers_are_numbers(cells):
     assert found(cells) == (cells, "")
 
 
+def test_a_code_of_one_column_is_one_of_the_others_too():
+    frame, notes = without_sentinels(
+        pl.DataFrame({"a": [5, -999, 3], "b": [-999.0, 7.5, 1.0], "c": [-5, -999, 3]}), False
+    )
+    assert frame.rows() == [(5, None, -5), (None, 7.5, -999), (3, 1.0, 3)]
+    assert "'a': -999 (once) is read as unobserved" in " ".join(notes)
+
+
 def test_naming_what_is_missing_decides():
     assert found([5, -999, -999], keep=True)[0] == [5, -999, -999]
 

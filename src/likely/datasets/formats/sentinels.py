@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -26,41 +27,54 @@ def without_sentinels(
 
     A number of nines (99, 999, 99.99, ..., of two digits at least) is one
 
-    - surely, if it is negative, occurs twice or more, and all other numbers of the column are 0 or more;
+    - surely, if it is negative, all other numbers of the column are 0 or more, and it occurs twice or more, in columns
+      of which that is so;
     - perhaps, if it occurs only once so; or if it is the least or the greatest number of its column, occurs twice or
       more, and is farther from the others than these are from each other.
 
     With `keep` all stay numbers, and are mentioned only. Columns that change are `put` where the others are.
     """
     notes, columns = Notes(), []
-    for cells in frame.iter_columns():
-        if cells.dtype.is_numeric():
-            found = _without(cells, notes, keep)
-            if found is not cells:
-                columns.append(found if put is None else put(found))
+    numbers = [cells for cells in frame.iter_columns() if cells.dtype.is_numeric()]
+    negative = [_negative_codes(cells) for cells in numbers]
+    total: Counter[float] = Counter()
+    for cells, (codes, stand_out) in zip(numbers, negative, strict=True):
+        total.update({code: int((cells == code).sum()) for code in codes if stand_out})
+    for cells, (codes, stand_out) in zip(numbers, negative, strict=True):
+        sure = {code for code in codes if stand_out and total[code] > 1 and not keep}
+        found = _without(cells, notes, codes, sure, stand_out)
+        if found is not cells:
+            columns.append(found if put is None else put(found))
     return (frame.with_columns(columns) if columns else frame), notes.lines()
 
 
-def _without(cells: pl.Series, notes: Notes, keep: bool) -> pl.Series:
+def _negative_codes(cells: pl.Series) -> tuple[list[float], bool]:
+    """Negative numbers of nines below all other numbers of a column, and whether these are 0 or more."""
     rest = cells.fill_nan(None) if cells.dtype.is_float() else cells
     codes: list[float] = []
     while len(codes) < _MOST_SENTINELS and _is_nines(low := rest.min()) and low < 0:
         codes.append(low)
         rest = rest.filter(rest != low)
-    least, greatest = rest.min(), rest.max()
-    if isinstance(least, int | float) and least >= 0:
-        for code in codes:
-            n = int((cells == code).sum())
-            if n > 1 and not keep:
-                cells = cells.set((cells == code).fill_null(False), None)
-                why = "is read as unobserved, since all other numbers are 0 or more; --missing NA keeps it"
-                notes.on(cells.name, f"sentinel {code:g}", f"{code:g} ({_times(n)}) {why}")
-            else:
-                _mention(notes, cells.name, code, n)
-    else:
+    least = rest.min()
+    return codes, isinstance(least, int | float) and least >= 0
+
+
+def _without(cells: pl.Series, notes: Notes, codes: list[float], sure: set[float], stand_out: bool) -> pl.Series:
+    """The column without codes that are sure, and a remark on each code."""
+    greatest = (cells.fill_nan(None) if cells.dtype.is_float() else cells).max()
+    found = cells
+    for code in codes if stand_out else ():
+        n = int((cells == code).sum())
+        if code in sure:
+            found = found.set((found == code).fill_null(False), None)
+            why = "is read as unobserved, since all other numbers are 0 or more; --missing NA keeps it"
+            notes.on(cells.name, f"sentinel {code:g}", f"{code:g} ({_times(n)}) {why}")
+        else:
+            _mention(notes, cells.name, code, n)
+    if not stand_out:
         _mention_if_far(notes, cells, codes[:1])
-    _mention_if_far(notes, cells, [greatest] if _is_nines(greatest) and greatest > 0 else [])
-    return cells
+    _mention_if_far(notes, found, [greatest] if _is_nines(greatest) and greatest > 0 else [])
+    return found
 
 
 def _mention_if_far(notes: Notes, cells: pl.Series, codes: list[float]) -> None:

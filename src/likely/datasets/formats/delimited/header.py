@@ -37,6 +37,7 @@ def names_of(cells: pl.DataFrame, line: int, path: Path, header: bool | None) ->
 
 def looks_like_header(first: list[str], rows: list[Row]) -> bool:
     """Whether the first row is unlike the rows after it."""
+    first, rows = _without_empty(first, rows)
     if any(map(_is_value, first)):
         return _numbers_columns(first) or _is_series(first, rows)
     if not _may_be_names(first):
@@ -44,6 +45,12 @@ def looks_like_header(first: list[str], rows: list[Row]) -> bool:
     if any(_is_value(cell) for row in rows for cell in row):
         return True
     return _are_new_words(first, rows)
+
+
+def _without_empty(first: list[str], rows: list[Row]) -> tuple[list[str], list[Row]]:
+    """Without columns that have neither a name nor a cell, as a separator at the end of each line makes one."""
+    kept = [place for place, name in enumerate(first) if name or any((row[place] or "").strip() for row in rows)]
+    return [first[place] for place in kept], [tuple(row[place] for place in kept) for row in rows]
 
 
 def _numbers_columns(first: list[str]) -> bool:
@@ -62,7 +69,8 @@ def _is_series(first: list[str], rows: list[Row]) -> bool:
     if not words or any(_is_value(word) for word in words) or not _may_be_names(first):
         return False
     others = [place for place in range(len(first)) if place not in counted]
-    if not _are_new_words(words, [tuple(row[place] for place in others) for row in rows]):
+    # Words that stand there twice are names all the same, which is an error that says so.
+    if _recur(words, [tuple(row[place] for place in others) for row in rows]):
         return False
     values = [int(first[place]) for place in counted]
     below = [row[place] for row in rows for place in counted if _is_number(row[place])]
@@ -77,13 +85,17 @@ def _is_series(first: list[str], rows: list[Row]) -> bool:
 
 def _are_new_words(first: list[str], rows: list[Row]) -> bool:
     """Whether words are all different, and none of them is found again in its column, as names are."""
-    recurs = any((cell or "").strip() == name for row in rows for cell, name in zip(row, first, strict=True))
-    return len(set(first)) == len(first) and not recurs
+    return len(set(first)) == len(first) and not _recur(first, rows)
+
+
+def _recur(first: list[str], rows: list[Row]) -> bool:
+    """Whether a word is found again in its column."""
+    return any((cell or "").strip() == name for row in rows for cell, name in zip(row, first, strict=True))
 
 
 def _may_be_names(first: list[str]) -> bool:
     """Whether no cell is a hole, which is no name; only the first column, if it numbers the rows, may have none."""
-    return not any(name in HOLES for name in first[1:]) and (first[0] == "" or first[0] not in HOLES)
+    return bool(first) and not any(name in HOLES for name in first[1:]) and (first[0] == "" or first[0] not in HOLES)
 
 
 def _is_whole(cell: str | None) -> bool:
