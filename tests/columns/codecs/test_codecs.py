@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from likely.columns.cells import CODECS
-from likely.columns.codecs.bins import Bins, n_bins_for
+from likely.columns.codecs.bins import Bins, far_out, n_bins_for
 from likely.columns.codecs.calendar import Calendar
 from likely.columns.codecs.categories import MAX_CODES, Categories
 from likely.columns.codecs.switch import Switch
@@ -115,6 +115,52 @@ def test_any_grid_sums_to_one_and_comes_back(places, step, n_bins):
     np.testing.assert_allclose(bins.decode(bins.encode(x), np.random.default_rng(0))[single], x[single])
 
 
+FAR = np.append(GRIDS["cents"][0], [1e9, 2e9])  # two slips among 500 prices
+
+
+def test_values_far_beyond_all_others_have_a_bin_of_their_own_and_nothing_between_is_drawn():
+    x, step, support = GRIDS["cents"]
+    bins, without = again(Bins.fit(FAR, step, support)), Bins.fit(x, step, support)
+    assert bins.n_categories == (without.n_bins + 1,)
+    np.testing.assert_array_equal(bins.far * step, [1e9, 2e9])
+    np.testing.assert_allclose(bins.log_weight(FAR), [*without.log_weight(x), np.log(0.5), np.log(0.5)])
+    np.testing.assert_array_equal(bins.encode(FAR)[-2:, 0], without.n_bins)
+    codes = np.repeat(np.arange(bins.n_categories[0]), 500).astype(float)[:, None]
+    drawn = bins.decode(codes, np.random.default_rng(0))
+    np.testing.assert_array_equal(bins.encode(drawn), codes)
+    assert set(drawn[drawn > x.max()]) == {1e9, 2e9}
+    # A value between them is as new as one a little beyond the others.
+    assert bins.encode(np.array([1.5e9]))[0, 0] == bins.n_bins - 1
+
+
+def test_far_values_do_not_move_what_is_typical_and_count_in_moments():
+    step, support = GRIDS["cents"][1:]
+    bins = Bins.fit(FAR, step, support)
+    codes = bins.encode(FAR)[:, 0].astype(int)
+    shares = np.bincount(codes, minlength=bins.n_categories[0]) / len(FAR)
+    assert bins.typical([shares[None]])[0] < FAR[:-2].max()
+    np.testing.assert_allclose(bins.moments([shares[None]])[0], FAR.mean(), rtol=0.01)
+    only_far = np.eye(len(shares))[-1:]
+    np.testing.assert_allclose(bins.moments([only_far])[0], 1.5e9)
+
+
+@pytest.mark.parametrize(
+    ("x", "far"),
+    [
+        ([1, 2, 3, 4, 1e9], [1e9]),
+        ([-1e6, 1, 2, 3, 4, 1e9], [-1e6, 1e9]),
+        ([1, 2, 3, 4, 300], []),  # less than a hundred times as far from the others as these are apart
+        ([5, 5, 5, 1e9], []),  # one value sets no scale
+        ([1, 2, 1e9, 1e9 + 1], []),  # half of the cells
+        (np.append(np.arange(300.0), [1e9, 1e9, 2e9]), [1e9, 2e9]),
+        (np.append(np.arange(300.0), np.repeat(1e9, 4)), []),  # more than a hundredth
+    ],
+)
+def test_what_is_far_out(x, far):
+    values, counts = np.unique(np.asarray(x, float), return_counts=True)
+    assert values[far_out(values, counts)].tolist() == far
+
+
 def test_moments_are_those_of_the_distribution_that_is_drawn():
     x, step, support = GRIDS["smooth"]
     bins = Bins.fit(x, step, support)
@@ -197,6 +243,17 @@ def test_one_wild_cell_does_not_flatten_the_rest():
     x, support = WARPED["outlier"]
     z = Warp.fit(x, support).encode(x[:-1])[:, 0]
     assert 0.8 < z.std() < 1.2
+
+
+@pytest.mark.parametrize(("scale", "support"), [(1.0, (None, None)), (-1.0, (None, None)), (1.0, (0.0, None))])
+def test_next_to_nothing_is_drawn_between_a_wild_cell_and_the_rest(scale, support):
+    x = scale * np.append(RNG.lognormal(5, 1, 200), 1e9)
+    warp = again(Warp.fit(x, support))
+    drawn = np.abs(warp.decode(np.random.default_rng(0).normal(size=(20_000, 1))))
+    assert drawn.max() < 1e9
+    assert np.mean(drawn > 20 * np.sort(np.abs(x))[-2]) < 3e-4  # 0.6% are beyond the highest of 200 anyway
+    np.testing.assert_allclose(warp.decode(warp.encode(x)), x, rtol=1e-6)
+    assert 4 < np.abs(warp.encode(x[-1:])[0, 0]) < 5
 
 
 def test_bent_columns_are_gaussian():

@@ -85,3 +85,16 @@ def test_bins_are_of_about_equal_shares_and_weights_are_repeated_rows():
     np.testing.assert_allclose(one.tails, other.tails, rtol=1e-12)
     counts = np.bincount(Histogram.fit(x, 5).encode(x)[:, 0].astype(int))
     assert counts.min() >= 9  # fifty values, ten a bin, one more or less by whose bin a border is
+
+
+def test_a_gap_before_few_far_values_is_a_bin_of_its_own():
+    x = np.append(np.random.default_rng(0).lognormal(5, 1, 400), 1e9)
+    histogram, without = Histogram.fit(x, 10), Histogram.fit(x[:-1], 10)
+    near = x[:-1]
+    np.testing.assert_array_equal(np.unique(histogram.encode(near)), np.arange(without.n_bins))
+    assert histogram.encode(x)[-1, 0] == without.n_bins + 1  # after the gap
+    # Borders are quantiles of one value more. The last bin of the others is not stretched: no density falls to half.
+    assert (histogram.log_weight(near) > without.log_weight(near) - np.log(2)).all()
+    drawn = histogram.decode(histogram.encode(x), np.random.default_rng(0))
+    assert np.abs(drawn[-1] - 1e9) < 1e5
+    assert drawn[:-1].max() <= near.max()

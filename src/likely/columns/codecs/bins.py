@@ -3,20 +3,23 @@
 P(x) = P(bin) q(x | bin). A model learns P(bin), together with the other columns; q was fitted to the training rows and
 stays. It mixes how often each value was seen with all values of the bin alike, by Good and Turing's estimate of how
 much is unseen: the share of values that were seen once. Beyond the values that were seen, as far as the support allows,
-a small share falls off geometrically, so that a new extreme has a probability; it is never drawn.
+a small share falls off geometrically, so that a new extreme has a probability; it is never drawn. The few values that
+lie far beyond all others, a code or a slip as a rule, share a bin that holds nothing else.
 
 Frequent values have a bin of their own. With few different values each has one, and the cell is the column itself.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from likely.columns.codecs.codec import Codec
 
 _TAIL_RANGE = 0.1  # mean distance of a value beyond the range from its end, in units of the range
+_FAR = 100.0  # ranges of the others that lie between them and a value far beyond them
+_FEW_FAR = 0.01  # of the cells, or one: of more it cannot be said that they do not belong to the column
 
 
 def n_bins_for(n_cells: float) -> int:
@@ -43,6 +46,7 @@ class Bins(Codec):
     tails : share beyond the lowest and beyond the highest place, of the first and the last bin; 0 if there is no room.
     reach : mean distance of places beyond the ends.
     lowest, highest : places that there can be; infinite where nothing is known.
+    far : places far beyond the others, which are a category after the bins. far_shares : of each among them.
     """
 
     step: float
@@ -55,6 +59,8 @@ class Bins(Codec):
     reach: float
     lowest: float
     highest: float
+    far: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    far_shares: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     tag = "bins"
 
@@ -72,6 +78,9 @@ class Bins(Codec):
         places, own, counts = np.unique(np.rint(x / step), return_inverse=True, return_counts=True)
         if weight is not None:
             counts = np.bincount(own, weight)
+        is_far = far_out(places, counts)
+        far, far_counts = places[is_far], counts[is_far]
+        places, counts = places[~is_far], counts[~is_far]
         firsts = _cut(counts, n_bins_for(counts.sum()) if n_bins is None else n_bins)
         total = np.add.reduceat(counts, firsts[:-1])
         once = np.add.reduceat((counts <= 1).astype(float), firsts[:-1])  # Weights may be fractions of a row.
@@ -85,14 +94,19 @@ class Bins(Codec):
         reach = max(1.0, _TAIL_RANGE * (places[-1] - places[0]))
         built = cls(
             float(step), places, counts / np.repeat(total, np.diff(firsts)), firsts, edges, unseen, tails, reach,
-            float(lowest), float(highest),
+            float(lowest), float(highest), far, far_counts / (far_counts.sum() or 1.0),
         )  # fmt: skip
         # A bin of one place has nothing unseen.
         return cls(**{**built.__dict__, "unseen": np.where(built._n_places == 1, 0.0, unseen)})
 
     @property
     def n_bins(self) -> int:
+        """Bins of neighbouring values, without that of the far ones."""
         return len(self.unseen)
+
+    @property
+    def _n_codes(self) -> int:
+        return self.n_bins + (len(self.far) > 0)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -100,11 +114,11 @@ class Bins(Codec):
 
     @property
     def n_categories(self) -> tuple[int, ...]:
-        return (max(2, self.n_bins),)
+        return (max(2, self._n_codes),)
 
     @property
     def ordered(self) -> tuple[bool, ...]:
-        return (True,)
+        return (len(self.far) == 0,)
 
     @property
     def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
@@ -119,6 +133,7 @@ class Bins(Codec):
     def encode(self, x: np.ndarray, shift: np.ndarray | None = None) -> np.ndarray:
         place = np.rint(x / self.step)
         codes = np.searchsorted(self.edges, place, side="left").astype(np.float64)
+        codes[np.isin(place, self.far)] = self.n_bins
         return np.where(np.isnan(x), np.nan, codes)[:, None]
 
     def log_weight(self, x: np.ndarray, shift: np.ndarray | None = None) -> np.ndarray:
@@ -132,6 +147,9 @@ class Bins(Codec):
         below, above = self.places[0] - place, place - self.places[-1]
         share = np.where(below > 0, self.tails[0] * self._tail(below, self.places[0] - self.lowest), inside)
         share = np.where(above > 0, self.tails[1] * self._tail(above, self.highest - self.places[-1]), share)
+        if len(self.far):
+            among = np.minimum(np.searchsorted(self.far, place), len(self.far) - 1)
+            share = np.where(self.far[among] == place, self.far_shares[among], share)
         with np.errstate(divide="ignore"):
             return np.where(observed, np.log(share), 0.0)
 
@@ -148,7 +166,8 @@ class Bins(Codec):
         return np.where(distance <= room, shares, 0.0)
 
     def decode(self, cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        codes = np.clip(np.rint(np.nan_to_num(cells[:, 0])), 0, self.n_bins - 1).astype(np.intp)
+        whole = np.clip(np.rint(np.nan_to_num(cells[:, 0])), 0, self._n_codes - 1).astype(np.intp)
+        codes = np.minimum(whole, self.n_bins - 1)
         first, _ = self._bounds
         anywhere = first[codes] + np.floor(rng.random(len(codes)) * self._n_places[codes])
         # Inverse distribution functions of all bins side by side: bin b takes the numbers from b to b + 1.
@@ -157,10 +176,13 @@ class Bins(Codec):
         ladder = starts + np.repeat(np.arange(self.n_bins), np.diff(self.firsts))
         index = np.searchsorted(ladder, codes + rng.random(len(codes)), side="right") - 1
         place = np.where(rng.random(len(codes)) < self.unseen[codes], anywhere, self.places[index])
+        if len(self.far):
+            chosen = np.searchsorted(np.cumsum(self.far_shares[:-1]), rng.random(len(codes)), side="right")
+            place = np.where(whole == self.n_bins, self.far[chosen], place)
         return np.where(np.isnan(cells[:, 0]), np.nan, place * self.step)
 
     def bin_moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """(B,) mean and mean square of the values that each bin draws."""
+        """Mean and mean square of the values that each bin draws, then of the far ones, if there are any."""
         out = []
         for power in (1, 2):
             seen = np.add.reduceat(self.shares * (self.places * self.step) ** power, self.firsts[:-1])
@@ -168,7 +190,8 @@ class Bins(Codec):
             n = self._n_places
             middle = (first + last) / 2
             alike = middle if power == 1 else middle**2 + self.step**2 * (n**2 - 1) / 12
-            out.append((1 - self.unseen) * seen + self.unseen * alike)
+            far = [self.far_shares @ (self.far * self.step) ** power] if len(self.far) else []
+            out.append(np.append((1 - self.unseen) * seen + self.unseen * alike, far))
         return out[0], out[1]
 
     def moments(self, statistics: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -178,22 +201,49 @@ class Bins(Codec):
 
     def moment_errors(self, statistics: list[np.ndarray], errors: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         # Errors of probabilities add up to zero, so only distances from the mean weigh.
-        found, own = self.moments(statistics), np.asarray(errors[0], np.float64)[:, : self.n_bins]
+        found, own = self.moments(statistics), np.asarray(errors[0], np.float64)[:, : self._n_codes]
         each = [np.abs(bins[None] - mean[:, None]) for bins, mean in zip(self.bin_moments(), found, strict=True)]
         return tuple(np.sqrt(np.sum((distance * own) ** 2, axis=1)) for distance in each)
 
     def typical(self, statistics: list[np.ndarray]) -> np.ndarray:
-        """The mean, put on the grid; where one value has most of the probability, that value."""
+        """The mean without far values, put on the grid; where one value has most of the probability, that value."""
         shares = self._shares(statistics[0])
-        mean = np.rint(shares @ self.bin_moments()[0] / self.step)
-        single = np.where(self._n_places == 1, 1.0, 0.0)
+        inner = shares[:, : self.n_bins]
+        whole = np.maximum(inner.sum(axis=1), np.finfo(float).tiny)
+        mean = np.rint(inner @ self.bin_moments()[0][: self.n_bins] / whole / self.step)
+        values = np.append(self._bounds[0], self.far[:1])
+        single = np.append(self._n_places == 1, [len(self.far) == 1][: self._n_codes - self.n_bins]).astype(float)
         best = (shares * single).argmax(axis=1)
         sure = (shares * single)[np.arange(len(shares)), best] > 0.5
-        return np.where(sure, self._bounds[0][best], mean) * self.step
+        return np.where(sure, values[best], mean) * self.step
 
     def _shares(self, mean: np.ndarray) -> np.ndarray:
-        shares = np.asarray(mean, np.float64)[:, : self.n_bins]
+        shares = np.asarray(mean, np.float64)[:, : self._n_codes]
         return shares / shares.sum(axis=1, keepdims=True)
+
+
+def far_out(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """(m,) which of the different values (m,), in order, lie far beyond all others, above or below.
+
+    Few of the cells, beyond a gap a hundred times as wide as all the rest.
+
+    Examples
+    --------
+    >>> far_out(np.array([0.0, 5.0, 9.0, 60.0, 1e9]), np.array([30, 40, 20, 9, 1]))
+    array([False, False, False, False,  True])
+    """
+    above = _far_above(values, counts)
+    below = np.flip(_far_above(-np.flip(values[~above]), np.flip(counts[~above])))
+    return np.concatenate([below, np.ones(int(above.sum()), bool)])
+
+
+def _far_above(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Those above; the same suffix as `far_out`."""
+    spans, gaps, total = values[:-1] - values[:1], np.diff(values), counts.sum()
+    beyond = total - np.cumsum(counts)[:-1]
+    wide = (spans > 0) & (gaps > _FAR * spans) & (beyond <= max(1.0, _FEW_FAR * total) + 1e-9)
+    first = int(wide.argmax()) + 1 if wide.any() else len(values)
+    return np.arange(len(values)) >= first
 
 
 def _cut(counts: np.ndarray, n_bins: int) -> np.ndarray:

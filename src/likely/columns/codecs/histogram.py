@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from likely.columns.codecs.bins import far_out
 from likely.columns.codecs.codec import Codec
 from likely.columns.codecs.warp import ends_of, quantiles
 
@@ -58,6 +59,7 @@ class Histogram(Codec):
         x, weight = x[order], None if weight is None else weight[order]
         borders = np.unique(quantiles(x, np.linspace(0, 1, n_bins + 1), weight))
         borders[0], borders[-1] = x[0], x[-1]
+        borders = _with_gaps(borders, x, weight)
         if len(borders) == 1:  # One value only: a bin about it.
             borders = borders[0] + np.array([-1.0, 1.0])
         low, high = ends_of(support)
@@ -182,6 +184,20 @@ class Histogram(Codec):
     def _shares(self, statistics: np.ndarray) -> np.ndarray:
         shares = self._own(statistics)
         return shares / shares.sum(axis=1, keepdims=True)
+
+
+def _with_gaps(borders: np.ndarray, x: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Borders on both sides of the gap between values and few that lie far beyond them, which is a bin then."""
+    values, own = np.unique(x, return_inverse=True)
+    is_far = far_out(values, np.bincount(own, weight))
+    if not is_far.any():
+        return borders
+    near = values[~is_far]
+    low, high = near[0], np.nextafter(near[-1], np.inf)  # a border is its right bin's
+    room = 0.5 * (high - low)  # about the far ones, whose bin needs some width
+    gaps = [end for value in values[is_far] for end in (value - room, value + room) if not low <= end <= high]
+    ends = np.clip([low, high, *gaps], borders[0], borders[-1])
+    return np.unique(np.concatenate([borders[(borders >= low) & (borders <= high)], ends, borders[[0, -1]]]))
 
 
 def _codes(borders: np.ndarray, x: np.ndarray) -> np.ndarray:

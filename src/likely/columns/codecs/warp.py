@@ -4,7 +4,9 @@ The map goes through quantiles of the column and the same quantiles of a Gaussia
 rational-quadratic spline of Gregory and Delbourgo (1982), whose inverse has a closed form. It begins with an opening:
 the logarithm of the distance from an end of the support that is known, else the inverse hyperbolic sine of the distance
 from the median, which is linear in the middle and a logarithm far out. So a value beyond all that were seen has a
-density, whose tails fall off as those of a lognormal do; what is drawn stays within the range that was seen.
+density, whose tails fall off as those of a lognormal do; what is drawn stays within the range that was seen. A value
+far beyond all others, a code or a slip as a rule, does not bend the map between them and itself: its score is one that
+almost nothing reaches.
 log p(x) = log p(cell) + log of the map's slope at x.
 """
 
@@ -16,10 +18,12 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from likely.columns.codecs.bins import far_out
 from likely.columns.codecs.codec import Codec
 
 _MAX_KNOTS = 25
 _CELLS_A_KNOT = 20  # fewer would make the map follow the noise of the column
+_FAR_SCORE, _FARTHER = 4.0, 0.5  # Of a Gaussian 3 in 100,000 lie beyond 4, and from there it is a short way to the end.
 _MIN_GAP = 1e-9  # between knots, of the range of the central half: nearer ones are one
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
@@ -63,15 +67,16 @@ class Warp(Codec):
         weight: np.ndarray | None = None,
     ) -> Warp:
         """The map that makes observed values (n,) Gaussian, each counted as often as its weight says."""
-        if weight is not None:
-            order = np.argsort(x, kind="stable")
-            x, weight = x[order], weight[order]
+        order = np.argsort(x, kind="stable")
+        x, weight = x[order], None if weight is None else weight[order]
+        ends, (first, last) = x[[0, -1]], _near(x, weight)
+        x, weight = x[first:last], None if weight is None else weight[first:last]
         low, high = ends_of(support)
         # An interval about the end of the support reaches beyond it.
         low, high = (low - step, high + step) if step else (low, high)
         middle, width = (0.0, 0.0) if np.isfinite([low, high]).any() else _centre(x, weight)
         shape = cls(low, high, middle, width, np.zeros(2), np.zeros(2), np.zeros(2))
-        t = shape._opened(np.sort(x))
+        t = shape._opened(x)
         n = len(t) if weight is None else max(1.0, float(weight.sum()))
         reach = ndtri(1 - 0.5 / n)
         n_knots = int(np.clip(n // _CELLS_A_KNOT, 2, _MAX_KNOTS))
@@ -92,8 +97,9 @@ class Warp(Codec):
             group = np.cumsum(kept) - 1
             scores = np.bincount(group, weights=scores) / np.bincount(group)
             knots = knots[kept]
-        slopes, ends = _slopes(knots, scores), (float(x.min()), float(x.max()))
-        return cls(low, high, middle, width, knots, scores, slopes, float(step), *ends)
+        knots, scores = _reaching(knots, scores, shape._opened(ends))
+        slopes = _slopes(knots, scores)
+        return cls(low, high, middle, width, knots, scores, slopes, float(step), float(ends[0]), float(ends[1]))
 
     @classmethod
     def straight(cls, x: np.ndarray, step: float = 0.0, weight: np.ndarray | None = None) -> Warp:
@@ -231,6 +237,26 @@ def quantiles(
     if method == "linear":
         levels = (levels * (after[-1] - 1) + 0.5) / after[-1]
     return np.interp(levels * after[-1], np.stack([first, last], 1).ravel(), np.repeat(x, 2))
+
+
+def _near(x: np.ndarray, weight: np.ndarray | None) -> tuple[int, int]:
+    """From which to before which of the values (n,), in order, none lies far beyond all others."""
+    starts = np.flatnonzero(np.append(True, np.diff(x) > 0))
+    counts = np.diff(np.append(starts, len(x))) if weight is None else np.add.reduceat(weight, starts)
+    near = starts[~far_out(x[starts], counts)]
+    return int(near[0]), int(np.searchsorted(x, x[near[-1]], side="right"))
+
+
+def _reaching(knots: np.ndarray, scores: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The knots, with two more for an end far beyond them: as they go on to a score that little reaches, and there."""
+    for sign, end in ((-1, ends[0]), (1, ends[1])):
+        t, z = (sign * knots)[::sign], (sign * scores)[::sign]
+        far = max(_FAR_SCORE, z[-1] + _FARTHER)
+        going_on = t[-1] + (far - z[-1]) * (t[-1] - t[-2]) / (z[-1] - z[-2])
+        if sign * end > going_on:
+            t, z = np.append(t, [going_on, sign * end]), np.append(z, [far, far + _FARTHER])
+            knots, scores = (sign * t)[::sign], (sign * z)[::sign]
+    return knots, scores
 
 
 def _mean_and_deviation(x: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:

@@ -72,6 +72,9 @@ def states_of(cells: Cells, schema: Schema, cell: int) -> list[Any]:
         first, last = np.append(codec.places[0], codec.edges + 1), np.append(codec.edges, codec.places[-1])
         first, last = (ends * codec.step + column.offset for ends in (first, last))
         found = [_range(a, b) for a, b in zip(first, last, strict=True)]
+        if len(codec.far):
+            far = codec.far * codec.step + column.offset
+            found.append(_range(far[0], far[-1]) if (far[0] > last[-1]) == (far[-1] > last[-1]) else "far from all")
         return [*found, *(f"none {i}" for i in range(n - len(found)))]
     if isinstance(codec, Histogram):
         found = [*_ranges(codec.borders), *codec.spikes.tolist()]
