@@ -61,6 +61,27 @@ def test_samples_have_the_right_frequencies(kind, global_random_seed):
     assert stats.chisquare(f_obs[solid], f_exp[solid]).pvalue > 1e-6
 
 
+@pytest.mark.parametrize("k", [2, 33, 300])  # few are added up by a product, many one after the other
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_categories_are_drawn_as_often_as_they_are_probable(k, dtype, x64, global_random_seed):
+    """A chi-square test of 20,000 draws in each of two columns; impossible categories are never drawn."""
+    rng, n = np.random.default_rng(global_random_seed), 20_000
+    eta = rng.normal(size=(2, k)).astype(dtype) + dtype(50)
+    if k > 2:
+        eta[:, [0, k // 2, k - 1]] = -np.inf
+    draw = jax.jit(lambda key: Categorical.sample(key, jax.numpy.broadcast_to(eta, (n, 2, k))))
+    draws = np.asarray(draw(jax.random.key(global_random_seed)))
+    assert draws.dtype == dtype
+    for column, own in enumerate(eta.astype(np.float64)):
+        expected = n * np.exp(own - np.logaddexp.reduce(own))
+        counts = np.bincount(draws[:, column].astype(int), minlength=k)
+        assert not counts[expected == 0].any()
+        rare = expected < 5
+        f_exp, f_obs = np.append(expected[~rare], expected[rare].sum()), np.append(counts[~rare], counts[rare].sum())
+        solid = f_exp > 0
+        assert stats.chisquare(f_obs[solid], f_exp[solid] * n / f_exp[solid].sum()).pvalue > 1e-6
+
+
 @each_family
 def test_floor_keeps_parameters_finite(kind):
     """Probability 0 and 1, rate 0, variance 0."""

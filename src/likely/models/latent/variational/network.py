@@ -176,8 +176,11 @@ def centred_module(
 
 def with_pseudo_inputs(module: VAEParams, x: Float[Array, "C d"], observed: Bool[Array, "C d"]) -> VAEParams:
     """The module with the pseudo-inputs of its VampPrior at the given rows."""
-    features = encoder_features(module.columns, x, observed, module.offset)
+    features = _features(module.columns, x, observed, module.offset)
     return eqx.tree_at(lambda m: m.latent_prior, module, features)
+
+
+_features = eqx.filter_jit(encoder_features)  # one program in place of seventy small ones
 
 
 def _bias(decoder: Any) -> Array:
