@@ -30,11 +30,14 @@ def test_sound_files_are_read(name, tmp_path):
         assert one(form, path) == "read"
 
 
-# What the campaign found once: the format, the words of a sound file, and what stood in their place.
+# What the campaign found, and its like: the format, words of a sound file, and what stood in their place. Empty texts
+# in an array of negative length ended the process.
 FOUND = [
     ("schema", b'"kind": "real"', b'"kind": "real", "support": "words"'),
     ("schema", b'"kind": "real"', b'"kind": "real", "support": ["low", 3]'),
     ("schema", b'"image_shape": null', b'"image_shape": "wide"'),
+    ("npy", b"'<U1', 'fortran_order': False, 'shape': (1, 2), }", b"'<U0', 'fortran_order': False, 'shape': (-1,), }"),
+    ("npy", b"'shape': (4, 3)", b"'shape': (-4, 3)"),
 ]
 
 

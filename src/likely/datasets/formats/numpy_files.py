@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -24,6 +24,8 @@ def read_npy(path: Path) -> np.ndarray:
     if not path.is_file():
         raise DataNotFoundError(f"there is no file {path}.")
     try:
+        with open(path, "rb") as file:
+            _check_claim("the file", file, path.stat().st_size)
         return _checked(np.load(path, mmap_mode="r", allow_pickle=False))
     except Exception as error:  # NumPy and zipfile raise nearly anything on a damaged file
         raise DataError(f"{path} is no array that can be read: {error}.") from None
@@ -60,11 +62,22 @@ def _check_members(path: Path, archive: Any) -> None:
     check_unpacked(path, sum(member.file_size for member in members), path.stat().st_size)
     for member in members:
         with archive.zip.open(member) as file:
-            version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, dtype = read(file)
-        if math.prod(shape) * dtype.itemsize > member.file_size:
-            raise ValueError(f"{member.filename!r} claims the shape {shape} of {dtype}, for which it is too small")
+            _check_claim(repr(member.filename), file, member.file_size)
+
+
+def _check_claim(name: str, file: IO[bytes], n_bytes: int) -> None:
+    """Refuse the head of an array whose shape does not fit what there is of it.
+
+    A length below zero is NumPy's own word for "as many as there are": it divides what there is by the bytes of a cell,
+    and by those of an empty text, which are none, in a way that ends the process.
+    """
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(file)
+    if min(shape, default=0) < 0:
+        raise ValueError(f"{name} claims the shape {shape}, with a length below 0")
+    if math.prod(shape) * dtype.itemsize > n_bytes:
+        raise ValueError(f"{name} claims the shape {shape} of {dtype}, for which it is too small")
 
 
 def _checked(array: np.ndarray) -> np.ndarray:
