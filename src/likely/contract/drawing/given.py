@@ -32,20 +32,27 @@ def draw_given(model: Any, key: jax.Array, n: int, event: Event, budget: float |
     """(n, d) encoded rows of a model given an event, and how they were drawn."""
     if event.exact and not hasattr(type(model), "_condition"):
         event = event.without_exact(model.schema_, type(model).__name__)
-    source: _Conditional | _Free = _Free(model, key, budget)
-    if event.exact:
-        conditional = _Conditional(model, event, key, budget)
-        tests = None if conditional.parts.stderr is None else event.as_tests(model.schema_)
-        if tests is not None and _is_common(source, key, n, tests):
-            event = tests
-        else:
-            source = conditional
-            source.warn()
+    source, event = _source(model, key, n, event, budget)
     if not event.allowed:
         return source.draw(jax.random.fold_in(key, 0), n), source.how
     rows, n_drawn = _until_enough(source, key, n, event)
     how = replace(source.how, method=f"{source.how.method}; {n:,} kept of {n_drawn:,} drawn, those with {event.words}")
     return rows, how
+
+
+def _source(
+    model: Any, key: jax.Array, n: int, event: Event, budget: float | None
+) -> tuple[_Conditional | _Free, Event]:
+    """What draws rows, and the tests that they must pass."""
+    free = _Free(model, key, budget)
+    if not event.exact:
+        return free, event
+    conditional = _Conditional(model, event, key, budget)
+    tests = None if conditional.parts.stderr is None else event.as_tests(model.schema_)
+    if tests is not None and _is_common(free, key, n, tests):
+        return free, tests
+    conditional.warn()
+    return conditional, event
 
 
 class _Free:
@@ -82,7 +89,7 @@ class _Conditional:
         """Warn where the conditional should not be relied on."""
         name = self.model._conditional_effort
         warn_if_unsure(
-            self.model, "conditional", self.how.mixing, name, self.effort, "sample(n, budget={})", stacklevel=5
+            self.model, "conditional", self.how.mixing, name, self.effort, "sample(n, budget={})", stacklevel=6
         )
 
     def draw(self, key: jax.Array, n: int) -> np.ndarray:
