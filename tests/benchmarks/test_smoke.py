@@ -9,8 +9,9 @@ from unittest import mock
 import pytest
 from typer.testing import CliRunner
 
+import likely
 from benchmarks import __main__ as runner
-from benchmarks import first_look, larger_than_memory, mixture_mixed, peers, table_million
+from benchmarks import first_look, larger_than_memory, mixture_mixed, peers, recipes, table_million
 from benchmarks.commands import Ran, likely_command
 from benchmarks.outcome import RESULTS
 from benchmarks.results_page import DOCUMENT, page
@@ -45,7 +46,13 @@ def commands_here(monkeypatch):
     monkeypatch.setattr(larger_than_memory, "_held", hold)
 
 
-@pytest.mark.usefixtures("commands_here")
+@pytest.fixture
+def few_models(monkeypatch):
+    """Two models and their mixture, where a benchmark has eight: other benchmarks fit the rest at a small size."""
+    monkeypatch.setenv("DEBD_MODELS", "Circuit,Mixture,Stack")
+
+
+@pytest.mark.usefixtures("commands_here", "few_models")
 @pytest.mark.filterwarnings("ignore::likely.EvidenceWarning")  # Answers from as little as this, which say so.
 @pytest.mark.parametrize("name", runner.NAMES)
 def test_benchmark_runs(name, data_folder, tmp_path, capsys):
@@ -58,6 +65,14 @@ def test_benchmark_runs(name, data_folder, tmp_path, capsys):
     assert {"seed", "date", "machine", "versions", "lines", "figures"} <= set(record)
     assert all(line["what"] and line["ours"] for line in record["lines"])
     assert "reached" in capsys.readouterr().out
+
+
+def test_every_setting_of_a_grid_is_one_that_its_model_takes():
+    for name in recipes.DEBD_SETS:
+        for model in recipes.DEBD_GRIDS:
+            for n_rows in (recipes.DEBD_FEW_ROWS - 1, recipes.DEBD_FEW_ROWS):
+                for setting in recipes.debd_grid(model, name, n_rows):
+                    getattr(likely, model)(**setting)._validate_params()
 
 
 def test_commands_of_benchmarks_in_processes_of_their_own(tmp_path):
