@@ -37,70 +37,106 @@ def check_names(schema: Schema, rows: Any, added: tuple[str, ...]) -> None:
 def completed(
     model: Any, rows: Any, found: Any, draws: int | None, intervals: float | None, mark: bool, seed: int | None
 ) -> pl.DataFrame:
-    """Completed rows with what was asked for beside them, copies of draws below each other."""
+    """Completed rows with what was asked for beside them, copies of draws below each other.
+
+    Parameters
+    ----------
+    found : the conditional of all rows, or of the first ones if there are many, which are gone through in batches.
+    """
+    import numpy as np
+
+    from likely.contract.batches import conditionals, rows_at_once
+    from likely.memory import allocate
+
+    n, n_copies = len(rows), draws or 1
+    copies, filled, holed = allocate((n_copies, model.schema_.n_columns, n), np.float64), [], False
+    few = n <= rows_at_once(n_copies * model.columns_.n_columns)
+    for start, part in [(0, found)] if few else conditionals(model, rows, n_copies):
+        values = part.typical_rows()[None] if draws is None else part.sample_rows(draws, seed)
+        copies[:, :, start : start + len(part.rows)] = values.transpose(0, 2, 1)
+        holes = np.isnan(part.rows)
+        holed = holed | holes.any(axis=0)
+        filled += [marks(holes, model.schema_.names)] if mark else []
+    out = _below_each_other(copies, model, rows, draws, filled)
+    return out if intervals is None else _with_intervals(out, model, rows, found, holed, intervals, seed)
+
+
+def _below_each_other(copies: Any, model: Any, rows: Any, draws: int | None, filled: list[pl.Series]) -> pl.DataFrame:
+    """Copies (m, d, n) of encoded rows as tables, each with its number where they are draws, and what was filled in."""
     import numpy as np
     import polars as pl
 
-    from likely.cli.output import as_table
+    from likely.cli.output import as_table, put_away
 
-    holes = np.isnan(found.rows)
-    copies = [found.typical()] if draws is None else found.sample(draws, random_state=seed)
+    row, n_bytes = np.arange(1, len(rows) + 1), copies.nbytes
+    shared = [put_away(pl.Series("row", row), n_bytes)] if draws is not None else []
+    marked = [put_away(pl.concat(filled), n_bytes)] if filled else []
     tables = []
     for number, copy in enumerate(copies, start=1):
-        table = as_table(copy, model.schema_)
-        if draws is not None:
-            about = {"draw": np.full(len(holes), number), "row": np.arange(1, len(holes) + 1)}
-            table = pl.DataFrame(about).hstack(table)
-        if mark:
-            table = table.with_columns(pl.Series("filled", marks(holes, model.schema_.names)))
-        tables.append(table)
-    out = pl.concat(tables, how="vertical_relaxed")
-    return out if intervals is None else _with_intervals(out, model, rows, found, intervals, seed)
+        table = as_table(model.schema_.decode(copy.T, like=rows), model.schema_)
+        numbered = [put_away(pl.Series("draw", np.full(len(rows), number)), n_bytes), *shared] if shared else []
+        tables.append(pl.DataFrame([*numbered, *table.get_columns(), *marked]))
+    # A column may have whole numbers in one copy and fractions in another; copies become alike one column at a time.
+    kinds = pl.concat([table.head(0) for table in tables], how="vertical_relaxed").schema
+    alike = [
+        pl.DataFrame([c if c.dtype == kinds[c.name] else put_away(c.cast(kinds[c.name]), n_bytes) for c in own])
+        for own in (table.get_columns() for table in tables)
+    ]
+    return pl.concat(alike)
 
 
-def marks(holes: Any, names: tuple[str, ...]) -> list[str]:
+def marks(holes: Any, names: tuple[str, ...]) -> pl.Series:
     """The names of the columns that were filled in each row, with commas between.
 
     Examples
     --------
-    >>> marks([[True, False, True], [False, False, False]], ("a", "b", "c"))
+    >>> marks([[True, False, True], [False, False, False]], ("a", "b", "c")).to_list()
     ['a, c', '']
     """
-    return [", ".join(name for name, hole in zip(names, row, strict=True) if hole) for row in holes]
-
-
-def _with_intervals(table: pl.DataFrame, model: Any, rows: Any, found: Any, level: float, seed: int | None) -> Any:
-    """The table with the ends of intervals after each column of numbers that has holes."""
-    import numpy as np
     import polars as pl
 
-    schema, holes = model.schema_, np.isnan(found.rows)
+    return pl.Series(
+        "filled", [", ".join(name for name, hole in zip(names, row, strict=True) if hole) for row in holes]
+    )
+
+
+def _with_intervals(
+    table: pl.DataFrame, model: Any, rows: Any, found: Any, holed: Any, level: float, seed: int | None
+) -> Any:
+    """The table with the ends of intervals after each column of numbers that has holes."""
+    import polars as pl
+
+    from likely.cli.output import put_away
+
+    schema = model.schema_
     with_holes = [
-        name for place, name in enumerate(schema.names) if schema.kinds[place] in _NUMBERS and holes[:, place].any()
+        name for place, name in enumerate(schema.names) if schema.kinds[place] in _NUMBERS and bool(holed[place])
     ]
     check_names(schema, rows, tuple(f"{name}_{end}" for name in with_holes for end in ("low", "high")))
-    low, high = _interval(model, rows, found, level, seed)
+    ends = _interval(model, rows, found, level, seed)
     columns: list[Any] = []
     for name in table.columns:
         columns.append(table[name])
         if name in with_holes:
-            place = schema.names.index(name)
-            columns += [pl.Series(f"{name}_low", low[:, place]), pl.Series(f"{name}_high", high[:, place])]
+            own = zip(("low", "high"), ends[:, schema.names.index(name)], strict=True)
+            columns += [put_away(pl.Series(f"{name}_{end}", cells), ends.nbytes) for end, cells in own]
     return pl.DataFrame(columns)
 
 
-def _interval(model: Any, rows: Any, found: Any, level: float, seed: int | None) -> tuple[Any, Any]:
-    """Ends of intervals (n, d), of so many rows at a time as memory allows."""
+def _interval(model: Any, rows: Any, found: Any, level: float, seed: int | None) -> Any:
+    """(2, d, n) ends of intervals, of so many rows at a time as memory allows."""
     import numpy as np
 
-    step = max(1, _DRAWN_CELLS // (1000 * found.rows.shape[1]))
-    if len(found.rows) <= step:
-        return found.interval(level, random_state=seed)
-    parts = [
-        model.condition(rows[start : start + step]).interval(level, random_state=seed)
-        for start in range(0, len(found.rows), step)
-    ]
-    return np.vstack([low for low, _ in parts]), np.vstack([high for _, high in parts])
+    from likely.memory import allocate
+
+    n, d = len(rows), model.schema_.n_columns
+    step = max(1, _DRAWN_CELLS // (1000 * d))
+    ends = allocate((2, d, n), np.float64)
+    for start in range(0, n, step):
+        part = found if n <= step and len(found.rows) == n else model.condition(rows[start : start + step])
+        for end, cells in zip(ends, part.interval(level, random_state=seed), strict=True):
+            end[:, start : start + step] = cells.T
+    return ends
 
 
 # ---------------------------------------------------------------------- sample

@@ -204,8 +204,8 @@ def impute(
     added = ("draw", "row") if draws else ()
     check_names(model.schema_, rows, (*added, *(("filled",) if mark else ())))
     plain = draws is None and intervals is None and not mark
-    many = plain and len(rows) > rows_at_once(model.columns_.n_columns)
-    # Of many rows that are only filled in, the first ones show how: the others are gone through in batches.
+    many = len(rows) > rows_at_once((draws or 1) * model.columns_.n_columns)
+    # Of many rows the first one shows how: they are gone through in batches.
     found = model.condition(rows[:1] if many else rows)
     about: dict[str, Any] = {"method": found.method, "exact": found.is_exact}
     if not found.is_exact:

@@ -135,11 +135,15 @@ def in_columns(columns: Mapping[str, np.ndarray]) -> pl.DataFrame:
     """A table of arrays, a column each; on the disk where they are large for the memory."""
     import polars as pl
 
+    n_bytes = sum(values.nbytes for values in columns.values())
+    return pl.DataFrame([put_away(pl.Series(name, values), n_bytes) for name, values in columns.items()])
+
+
+def put_away(column: pl.Series, n_bytes: float) -> pl.Series:
+    """The column, on the disk if all that it belongs to takes so many bytes that memory is small for them."""
     from likely.memory import can_map, is_large, on_disk
 
-    apart = is_large(sum(values.nbytes for values in columns.values())) and can_map()
-    made = (pl.Series(name, values) for name, values in columns.items())
-    return pl.DataFrame([on_disk(series) if apart else series for series in made])
+    return on_disk(column) if is_large(n_bytes) and can_map() else column
 
 
 def as_table(rows: Any, schema: Schema) -> pl.DataFrame:

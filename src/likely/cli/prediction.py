@@ -21,7 +21,9 @@ from likely.cli.options import (
     print_json,
     reads_files,
 )
-from likely.cli.output import check_output, print_table, write_table
+from likely.cli.output import check_output, print_table, put_away, write_table
+
+_CELLS_A_NUMBER = 512  # that a predicted number stands for: a thousand draws are behind its interval
 
 
 def fit_target(model: Any, dataset: Any, target: str | None, out: Path, json: bool, **resumption: Any) -> None:
@@ -123,7 +125,27 @@ def predict(
 
 
 def predictions(model: Any, rows: Any) -> Any:
-    """A data frame: the class and p(class) of each, or the mean, deviation and 90% interval of a number."""
+    """A data frame: the class and p(class) of each, or the mean, deviation and 90% interval of a number.
+
+    Many rows are predicted in batches, which are put away where memory is small for all of them.
+    """
+    import polars as pl
+
+    from likely.contract.batches import batches
+
+    n_cells, tables = getattr(model, "columns_", model.schema_).n_columns, []
+    if getattr(model, "classes_", None) is None:
+        n_cells = max(n_cells, _CELLS_A_NUMBER * model.target_.schema.n_columns)
+    for _, some in batches(rows, n_cells):
+        table = _predicted(model, some)
+        n_bytes = 8 * table.width * len(rows) if hasattr(rows, "__len__") else 0
+        tables.append(pl.DataFrame([put_away(column, n_bytes) for column in table.get_columns()]))
+    # Written by the batch: a column of pieces is as good as one in one piece.
+    return pl.concat(tables, how="vertical_relaxed")
+
+
+def _predicted(model: Any, rows: Any) -> Any:
+    """That of some rows."""
     import numpy as np
     import polars as pl
 

@@ -37,6 +37,12 @@ def batches(X: Any, n_cells: int) -> Iterator[tuple[int, Any]]:
         yield start, X[start : start + step] if frame is None else frame[start : start + step].to_native()
 
 
+def conditionals(model: Any, X: Any, n_draws: int = 1) -> Iterator[tuple[int, Any]]:
+    """(first row, conditional of some rows), of so many that so many draws of them are worked on at a time."""
+    for start, some in batches(X, n_draws * model.columns_.n_columns):
+        yield start, model._conditional(some, None, "condition", start)
+
+
 def key_of(key: jax.Array, first_row: int) -> jax.Array:
     """The randomness of a batch: the key itself of the first one."""
     # Far from the small numbers that are folded in elsewhere.

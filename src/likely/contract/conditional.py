@@ -225,7 +225,13 @@ class Conditional:
 
     def sample(self, n: int = 1, random_state: int | None = None) -> list[Any]:
         """N completed copies of the rows, each a draw of all unobserved cells together."""
-        return [self._filled(draw) for draw in self._draws(n, random_state)]
+        return [self._decoded(draw) for draw in self.sample_rows(n, random_state)]
+
+    def sample_rows(self, n: int = 1, random_state: int | None = None) -> np.ndarray:
+        """(n, n_rows, d) the same as encoded rows."""
+        draws = self._draws(n, random_state)
+        np.copyto(draws, self.rows, where=~np.isnan(self.rows))
+        return draws
 
     def __repr__(self) -> str:
         holes = np.isnan(self.rows)
@@ -343,7 +349,10 @@ class Conditional:
         return np.stack(out)
 
     def _filled(self, values: np.ndarray) -> Any:
-        return self.units.schema.decode(np.where(np.isnan(self.rows), values, self.rows), like=self.given)
+        return self._decoded(np.where(np.isnan(self.rows), values, self.rows))
+
+    def _decoded(self, rows: np.ndarray) -> Any:
+        return self.units.schema.decode(rows, like=self.given)
 
 
 def _root(variance: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -317,12 +317,16 @@ class Model(DensityMixin, Hooks, TableEstimator):
     ) -> Conditional:
         check_budget(budget)
         encoded, rows = self._rows(X)
-        key, name = key_of(self._key("condition"), first_row), self._conditional_effort
+        key, name = self._batch_key(first_row), self._conditional_effort
         is_exact = lambda parts: parts.stderr is None  # noqa: E731
         parts, effort = within(self, name, lambda model: model._condition(rows, key), is_exact, budget)
         warn_if_unsure(self, "conditional", parts.mixing, name, effort, verb + "(X, budget={})", stacklevel)
         units = TableUnits(self.schema_, self.cells_)
-        return Conditional(units, encoded, parts, partial(self._key, "condition"), X)
+        return Conditional(units, encoded, parts, partial(self._batch_key, first_row), X)
+
+    def _batch_key(self, first_row: int, random_state: int | None = None) -> jax.Array:
+        """The randomness of the draws of a batch."""
+        return key_of(self._key("condition", random_state), first_row)
 
     def _to_learn(self, encoded: np.ndarray, part: int) -> np.ndarray:
         """Encoded rows in standard units, for a fit: rounded ones anywhere within their intervals.

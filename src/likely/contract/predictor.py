@@ -8,7 +8,7 @@ standard units and on targets as codes and standardised numbers.
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -19,6 +19,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.validation import check_is_fitted
 
+from likely.contract.batches import batches, joined
 from likely.contract.conditional import Conditional, ConditionalParts
 from likely.contract.estimator import Arrays, FitRun
 from likely.contract.evidence import Evidence
@@ -151,10 +152,22 @@ class Predictor(PredictorHooks, TableEstimator):
         """
         check_is_fitted(self)
         X, y, _ = split_target(X, y)
-        encoded = self._read(self._without_target(X))
-        targets = self.target_.encode(y, len(encoded), minus_is_unknown=self._minus_is_unknown)
-        part = self._target_evidence(self._standard(encoded), self._in_units(targets))
-        return self._finished(part, encoded, targets)
+        X, targets = self._without_target(X), None
+
+        def parts() -> Iterator[tuple[Evidence, None]]:
+            nonlocal targets
+            for start, some in batches(X, self.columns_.n_columns):
+                encoded = self._read(some)
+                if targets is None:  # after the first rows, so that what is wrong with rows is said first
+                    n_rows = len(X) if hasattr(X, "__len__") else len(encoded)
+                    targets = self.target_.encode(y, n_rows, minus_is_unknown=self._minus_is_unknown)
+                own = targets[start : start + len(encoded)]
+                yield (
+                    self._finished(self._target_evidence(self._standard(encoded), self._in_units(own)), encoded, own),
+                    None,
+                )
+
+        return joined(parts(), X)[0]
 
     def score_samples(self, X: Any, y: Any = None) -> np.ndarray:
         """(n_rows,) the evidence's values: log p(y | x) in nats.
