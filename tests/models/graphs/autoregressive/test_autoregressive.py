@@ -296,6 +296,18 @@ def test_ordered_laws_are_halves_of_halves_drawn_to_their_parent_s():
     np.testing.assert_allclose(laws.sum(axis=1), 1, rtol=1e-12)
 
 
+def test_ordered_laws_of_a_long_path_are_positive_and_sum_to_one():
+    """Rows of one class all the way down: what is left of the others falls below the rounding of the sum."""
+    totals = np.zeros((40, 5), np.int32)
+    totals[:, 2] = np.arange(40_000, 0, -1000)
+    totals[0] = 10_000
+    laws = growing.ordered_laws(totals, np.arange(-1, 39, dtype=np.int32), 1.0)
+    np.testing.assert_allclose(laws.sum(axis=1), 1, rtol=1e-12)
+    assert (laws > 0).all()
+    far = growing.ordered_laws(np.tile(totals, (8, 1)), np.arange(-1, 319, dtype=np.int32), 1.0)
+    np.testing.assert_allclose(far.sum(axis=1), 1, rtol=1e-12)  # Where numbers end as well.
+
+
 def test_many_categories_share_codes_and_keep_their_classes():
     rng = np.random.default_rng(0)
     rows = rng.geometric(0.02, (2000, 1)).clip(1, 300).astype(float) - 1

@@ -358,8 +358,12 @@ def ordered_laws(totals, parent, strength):
         for i in range(1, size):
             if i == 2 * first:
                 first, drawn = i, drawn + strength
-            if above[i] > 0:  # Beyond the last class there is nothing.
+            if above[i] > 0:
+                # Both shares by themselves: one less the other would round a rare half to nothing.
                 share = (counts[2 * i] + drawn * above[2 * i] / above[i]) / (counts[i] + drawn)
-                law[2 * i], law[2 * i + 1] = law[i] * share, law[i] * (1 - share)
+                rest = (counts[2 * i + 1] + drawn * above[2 * i + 1] / above[i]) / (counts[i] + drawn)
+                law[2 * i], law[2 * i + 1] = law[i] * share, law[i] * rest
+            else:  # beyond the last class, or too improbable for a number
+                law[2 * i], law[2 * i + 1] = 0.0, 0.0
         out[node] = law[size : size + n_classes]
     return out
