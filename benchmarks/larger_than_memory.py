@@ -57,7 +57,8 @@ def run(*, small: bool, seed: int) -> Outcome:
         whole = _commands(place, n_drawn, told, group, n_commands=1 if small else 4)
         apart = _fit(place / "part.parquet", place / "apart.likely", ["--memory", str(memory // 10)])
         together = _fit(place / "part.parquet", place / "together.likely", [])
-        same = (place / "apart.likely").read_bytes() == (place / "together.likely").read_bytes()
+        models = [path.read_bytes() for path in (place / "apart.likely", place / "together.likely") if path.exists()]
+        same = len(models) == 2 and models[0] == models[1]
     peak = max(held.peak for held in whole.values())
     how = "killed beyond it" if group else "told to take it"
     equal = "equal" if same else "NOT EQUAL"
@@ -104,7 +105,8 @@ def _commands(place: Path, n_drawn: int, told: list[str], group: Path | None, n_
         "impute": ["impute", model, table, "--out", str(place / "filled.parquet")],
         "sample": ["sample", model, "-n", str(n_drawn), "--out", str(place / "drawn.parquet")],
     }
-    for name, arguments in list(others.items())[: n_commands - 1]:
+    # A fit that was killed leaves no model for the others.
+    for name, arguments in list(others.items())[: 0 if held["fit"].killed else n_commands - 1]:
         held[name] = _held([*arguments, *told], group)
         Path(arguments[-1]).unlink(missing_ok=True)
     return held

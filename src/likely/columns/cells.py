@@ -235,7 +235,7 @@ def _fit_codec(
         return None
     x = np.asarray(cells, np.float64)
     seen = ~np.isnan(x)
-    x, w = x[seen], None if weight is None else weight[seen]
+    x, w = _some(x, seen), None if weight is None else _some(weight, seen)
     if not len(x):
         x, w = np.zeros(1), None  # A column without observed cells is refused elsewhere, with the reason.
     if column.kind in ("categorical", "ordinal"):
@@ -255,9 +255,14 @@ def _fit_codec(
         return Histogram.fit(x, n_bins, column.support, tuple(column.spikes), weight=w)
     others = ~np.isin(x, column.spikes)
     if others.any():
-        x, w = x[others], None if w is None else w[others]
+        x, w = _some(x, others), None if w is None else _some(w, others)
     value = Warp.fit(x, column.support, weight=w) if column.is_warped else Warp.straight(x, weight=w)
     return Switch(np.array(column.spikes, np.float64), value) if column.spikes else value
+
+
+def _some(x: np.ndarray, which: np.ndarray) -> np.ndarray:
+    """Those that are wanted; where all are, the array itself, of which a copy may be a good part of the memory."""
+    return x if which.all() else x[which]
 
 
 def _part(shift: np.ndarray | np.random.Generator | None, start: int, stop: int, n_columns: int) -> np.ndarray | None:

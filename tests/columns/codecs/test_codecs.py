@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from likely.columns.cells import CODECS
-from likely.columns.codecs.bins import Bins, far_out, n_bins_for
+from likely.columns.codecs.bins import Bins, far_out, n_bins_for, near
 from likely.columns.codecs.calendar import Calendar
 from likely.columns.codecs.categories import MAX_CODES, Categories
 from likely.columns.codecs.switch import Switch
@@ -159,6 +161,26 @@ def test_far_values_do_not_move_what_is_typical_and_count_in_moments():
 def test_what_is_far_out(x, far):
     values, counts = np.unique(np.asarray(x, float), return_counts=True)
     assert values[far_out(values, counts)].tolist() == far
+
+
+@given(st.lists(st.one_of(st.integers(-9, 9), st.sampled_from([-(10**7), 10**4, 10**9])), min_size=1, max_size=300))
+@settings(max_examples=60)
+def test_far_ends_of_rows_are_those_of_their_different_values(rows):
+    x = np.sort(np.array(rows, float))
+    values, counts = np.unique(x, return_counts=True)
+    first, last = near(x)
+    np.testing.assert_array_equal(x[first:last], np.repeat(values, counts * ~far_out(values, counts)))
+
+
+@pytest.mark.parametrize("fit", [Warp.fit, lambda x: Bins.fit(x, 1e-3, (None, None))], ids=["warp", "bins"])
+def test_a_fit_takes_few_times_its_column(fit):
+    """Of columns on the disk a fit looks at one after the other, and each may be a good part of the memory."""
+    x = np.random.default_rng(0).standard_exponential(100_000)
+    tracemalloc.start()
+    fit(x)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 4 * x.nbytes
 
 
 def test_moments_are_those_of_the_distribution_that_is_drawn():

@@ -75,9 +75,7 @@ class Bins(Codec):
         weight: np.ndarray | None = None,
     ) -> Bins:
         """Bins of observed values (n,), each counted as often as its weight says."""
-        places, own, counts = np.unique(np.rint(x / step), return_inverse=True, return_counts=True)
-        if weight is not None:
-            counts = np.bincount(own, weight)
+        places, counts = counted(np.rint(x / step), weight)
         is_far = far_out(places, counts)
         far, far_counts = places[is_far], counts[is_far]
         places, counts = places[~is_far], counts[~is_far]
@@ -232,18 +230,42 @@ def far_out(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
     >>> far_out(np.array([0.0, 5.0, 9.0, 60.0, 1e9]), np.array([30, 40, 20, 9, 1]))
     array([False, False, False, False,  True])
     """
-    above = _far_above(values, counts)
-    below = np.flip(_far_above(-np.flip(values[~above]), np.flip(counts[~above])))
-    return np.concatenate([below, np.ones(int(above.sum()), bool)])
+    first, last = near(values, counts)
+    places = np.arange(len(values))
+    return (places < first) | (places >= last)
 
 
-def _far_above(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Those above; the same suffix as `far_out`."""
-    spans, gaps, total = values[:-1] - values[:1], np.diff(values), counts.sum()
-    beyond = total - np.cumsum(counts)[:-1]
-    wide = (spans > 0) & (gaps > _FAR * spans) & (beyond <= max(1.0, _FEW_FAR * total) + 1e-9)
-    first = int(wide.argmax()) + 1 if wide.any() else len(values)
-    return np.arange(len(values)) >= first
+def near(values: np.ndarray, counts: np.ndarray | None = None) -> tuple[int, int]:
+    """From which to before which of the values (m,), in order, none is `far_out`; each counts once without counts.
+
+    Nothing as long as the values is made where there are no counts: a column of them may be a good part of the memory.
+    """
+    last = len(values) - _n_far_above(values, counts)
+    below = values[:last][::-1], None if counts is None else counts[:last][::-1]
+    return _n_far_above(*below, sign=-1.0), last
+
+
+def _n_far_above(values: np.ndarray, counts: np.ndarray | None, sign: float = 1.0) -> int:
+    """How many lie far above all others; of values in falling order, with their sign changed, how many far below."""
+    total = len(values) if counts is None else counts.sum()
+    most = max(1.0, _FEW_FAR * total) + 1e-9
+    # Only of few can it be that they are far, so that only the last of the values matter.
+    if counts is None:
+        n_last = min(int(most), len(values) - 1)
+    else:
+        n_last = int(np.count_nonzero(total - np.cumsum(counts)[:-1] <= most))
+    ends = sign * values[len(values) - n_last - 1 :]
+    spans, gaps = ends[:-1] - sign * values[0], np.diff(ends)
+    wide = (spans > 0) & (gaps > _FAR * spans)
+    return n_last - int(wide.argmax()) if wide.any() else 0
+
+
+def counted(x: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """The different values, in order, and how often each stands there."""
+    if weight is None:
+        return np.unique(x, return_counts=True)
+    values, own = np.unique(x, return_inverse=True)
+    return values, np.bincount(own, weight)
 
 
 def _cut(counts: np.ndarray, n_bins: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from likely.columns.codecs.bins import far_out
+from likely.columns.codecs.bins import counted, far_out
 from likely.columns.codecs.codec import Codec
 from likely.columns.codecs.warp import ends_of, quantiles
 
@@ -188,8 +188,8 @@ class Histogram(Codec):
 
 def _with_gaps(borders: np.ndarray, x: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """Borders on both sides of the gap between values and few that lie far beyond them, which is a bin then."""
-    values, own = np.unique(x, return_inverse=True)
-    is_far = far_out(values, np.bincount(own, weight))
+    values, counts = counted(x, weight)
+    is_far = far_out(values, counts)
     if not is_far.any():
         return borders
     near = values[~is_far]

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from likely.columns.codecs.bins import far_out
+from likely.columns.codecs.bins import near
 from likely.columns.codecs.codec import Codec
 
 _MAX_KNOTS = 25
@@ -67,9 +67,8 @@ class Warp(Codec):
         weight: np.ndarray | None = None,
     ) -> Warp:
         """The map that makes observed values (n,) Gaussian, each counted as often as its weight says."""
-        order = np.argsort(x, kind="stable")
-        x, weight = x[order], None if weight is None else weight[order]
-        ends, (first, last) = x[[0, -1]], _near(x, weight)
+        x, weight = _in_order(x, weight)
+        ends, (first, last) = x[[0, -1]], near(x, weight)
         x, weight = x[first:last], None if weight is None else weight[first:last]
         low, high = ends_of(support)
         # An interval about the end of the support reaches beyond it.
@@ -239,12 +238,12 @@ def quantiles(
     return np.interp(levels * after[-1], np.stack([first, last], 1).ravel(), np.repeat(x, 2))
 
 
-def _near(x: np.ndarray, weight: np.ndarray | None) -> tuple[int, int]:
-    """From which to before which of the values (n,), in order, none lies far beyond all others."""
-    starts = np.flatnonzero(np.append(True, np.diff(x) > 0))
-    counts = np.diff(np.append(starts, len(x))) if weight is None else np.add.reduceat(weight, starts)
-    near = starts[~far_out(x[starts], counts)]
-    return int(near[0]), int(np.searchsorted(x, x[near[-1]], side="right"))
+def _in_order(x: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """Values in rising order, each with its weight."""
+    if weight is None:  # No numbers of rows, which would take as much memory as the values.
+        return np.sort(x, kind="stable"), None
+    order = np.argsort(x, kind="stable")
+    return x[order], weight[order]
 
 
 def _reaching(knots: np.ndarray, scores: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
