@@ -114,12 +114,13 @@ def unchecked() -> Iterator[None]:
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
-def environment_of(n_devices: int) -> dict[str, str]:
-    """For a process of its own that runs a module of the tests on so many virtual devices."""
+def environment_of(n_devices: int | None = None) -> dict[str, str]:
+    """For a process of its own that runs a module of the tests on so many virtual devices, if it does not choose."""
+    flag = "" if n_devices is None else f" --xla_force_host_platform_device_count={n_devices}"
     return {
         **os.environ,
         "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
-        "XLA_FLAGS": f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={n_devices}",
+        "XLA_FLAGS": os.environ["XLA_FLAGS"] + flag,
     }
 
 

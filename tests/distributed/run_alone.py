@@ -1,6 +1,6 @@
 """Fits in a process of their own, which may be one of several: what each gave, as arrays in one file.
 
-python -m tests.distributed.run_alone FOLDER fit|die0|die1|resume|memory NAMES [PORT N_PROCESSES RANK]
+`main` is called by tests/distributed/forks.py with FOLDER fit|die0|die1|resume|memory NAMES [PORT N_PROCESSES RANK].
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -18,10 +18,16 @@ import numpy as np
 from sklearn.base import clone
 
 import likely
-from likely import distributed
+from likely import distributed, placement
+from likely.distributed import sums
+from likely.models.latent.mixture import mixture
+from likely.objectives import em
 from likely.placement import device_mesh
-from likely.training import loop
+from likely.training import batches, loop
 from likely.training.batches import Feed
+
+# Models that show wrong rows, wrong sums between processes, and wrong sums in a program.
+PLANTED = "rbm,factors,mixture"
 
 
 def bits(n: int = 301, d: int = 9, share_of_holes: float = 0.0) -> np.ndarray:
@@ -50,9 +56,18 @@ def fits() -> dict[str, Any]:
     """By name: the model, the rows, and rows to validate by."""
     return {
         "rbm": (likely.RBM(6, n_epochs=4, batch_size=25, n_temperatures=20, random_state=0), bits(), bits(60)),
-        "vae": (likely.VAE(2, n_epochs=3, batch_size=50, random_state=0), reals(share_of_holes=0.1), reals(60)),
-        "mixture": (likely.Mixture(3, covariance="full", random_state=0), reals(share_of_holes=0.1), None),
-        "coded": (likely.Mixture(3, random_state=0), codes(), None),
+        "vae": (
+            likely.VAE(2, hidden=(20,), n_epochs=3, batch_size=50, random_state=0),
+            reals(share_of_holes=0.1),
+            reals(60),
+        ),
+        # More complete rows than a block has, so that each process has some of them, and rows with holes.
+        "mixture": (
+            likely.Mixture(3, covariance="full", n_init=1, max_iter=20, random_state=0),
+            reals(901, 5, 0.05),
+            None,
+        ),
+        "coded": (likely.Mixture(3, n_init=1, random_state=0), codes(), None),
         "factors": (likely.FactorAnalysis(2, random_state=0), reals(share_of_holes=0.1), None),
         "circuit": (likely.Circuit(4, n_trees=2, n_epochs=2, random_state=0), bits(share_of_holes=0.1), None),
         "network": (likely.BayesianNetwork(structure="tree", random_state=0), bits(share_of_holes=0.1), None),
@@ -64,7 +79,7 @@ def learned(model: Any, rows: np.ndarray) -> dict[str, np.ndarray]:
     leaves = jax.tree.leaves(model.params_)
     found = {f"params{number}": np.asarray(leaf) for number, leaf in enumerate(leaves)}
     history = {name: np.asarray(curve) for name, curve in model.history_.items() if name != "seconds"}
-    return found | history | {"evidence": model.score_samples(rows[:50])}
+    return found | history | {"evidence": model.score_samples(rows[:8])}
 
 
 def refusals() -> list[str]:
@@ -115,7 +130,7 @@ def memory_of_fits(folder: Path) -> dict[str, Any]:
         "mixture": likely.Mixture(2, max_iter=2, n_init=1, schema=schema, random_state=0),
         "rbm": likely.RBM(4, n_epochs=1, batch_size=5000, schema=schema, random_state=0),
     }.items():
-        clone(model).fit(rows[:20_000])  # what is compiled, and what a first fit leaves behind, does not count
+        clone(model).fit(rows)  # what is compiled, and what a first fit leaves behind, does not count
         gc.collect()
         before, most, over = own_memory(), [0], threading.Event()
 
@@ -145,38 +160,78 @@ def die_after(n_saves: int) -> None:
     loop.save = save  # type: ignore[assignment]
 
 
-def fit(name: str, folder: Path, task: str) -> dict[str, np.ndarray]:
-    """What a fit gave; that of the machine is one with checkpoints, which may be killed, and go on."""
+def fitted(name: str, folder: Path, task: str) -> tuple[Any, np.ndarray]:
+    """A fitted model and its rows; that of the machine is one with checkpoints, which may be killed, and go on."""
     model, rows, valid = fits()[name]
     options: dict[str, Any] = {} if valid is None else {"valid": valid}
-    if task != "fit":
+    if task in ("die0", "die1", "resume"):
         options["checkpoint"] = likely.training.Checkpoint(folder / "checkpoint", every_steps=11)
     if task == "resume":
         options["resume"] = folder / "checkpoint"
     if task.startswith("die") and distributed.rank() == int(task[3:]):
         die_after(3)
-    return learned(model.fit(rows, **options), rows)
+    return model.fit(rows, **options), rows
+
+
+def plant_bugs() -> None:
+    """Let the second process read rows of the first, or add its own sums up a thousandth too large."""
+    rank = distributed.rank()
+    of_rows, gather = placement.shared_out, sums.gathered
+
+    def neighbours(make: Any, shape: tuple[int, ...], mesh: Any, axis: int = 0) -> Any:
+        step = shape[axis] // mesh.size
+
+        def wrong(place: tuple[slice, ...]) -> Any:
+            before = slice(place[axis].start - step, place[axis].stop - step)
+            return make((*place[:axis], before, *place[axis + 1 :]) if rank == 1 else place)
+
+        return of_rows(wrong, shape, mesh, axis)
+
+    def too_large(parts: Any) -> Any:
+        return gather([jax.tree.map(lambda part: part * 1.001, part) if rank == 1 else part for part in parts])
+
+    def unequal(value: Any, axis: str) -> Any:
+        heavier = 1 + 1e-3 * jax.lax.axis_index(axis)
+        return jax.tree.map(lambda part: jax.lax.psum(part * heavier.astype(part.dtype), axis), value)
+
+    batches.shared_out = neighbours  # type: ignore[attr-defined]
+    sums.gathered = too_large  # type: ignore[assignment]
+    em.lax = SimpleNamespace(**{**vars(em.lax), "psum": unequal})  # type: ignore[assignment]
+    step = mixture.em_step  # by another name it is traced anew, with what is planted
+    mixture.em_step = lambda *arguments, **options: step(*arguments, **options)  # type: ignore[assignment]
+
+
+def keep_programs() -> None:
+    """Have this process write the programs that it compiles into JAX's cache, as JAX lets the first one alone do."""
+    from jax._src import compiler  # no public name leads there; without this each process compiles all anew
+
+    state = compiler.distributed.global_state
+    compiler.distributed = SimpleNamespace(global_state=SimpleNamespace(process_id=0, client=state.client))
+
+
+def keep(folder: str, task: str, arrays: dict[str, Any], names: str = "") -> None:
+    """Fit the models of these names, and write what they learned beside the arrays."""
+    for name in filter(None, names.split(",")):
+        model, rows = fitted(name, Path(folder), task)
+        arrays |= {f"{name}/{key}": value for key, value in learned(model, rows).items()}
+        if task == "fit" and name == "factors":
+            model.save(Path(folder) / f"model.{task}.{distributed.n_processes()}.likely")
+    np.savez(Path(folder) / f"{task}.{distributed.n_processes()}.{distributed.rank()}.npz", **arrays)
 
 
 def main(folder: str, task: str, names: str, *where: str) -> None:
     if where:
         port, n_processes, rank = (int(value) for value in where)
         distributed.start(f"127.0.0.1:{port}", n_processes, rank)
-    arrays: dict[str, Any] = {"n_devices": jax.device_count(), "n_processes": distributed.n_processes()}
+        keep_programs()
+    about: dict[str, Any] = {"n_devices": jax.device_count(), "n_processes": distributed.n_processes()}
     if task == "memory":
-        arrays |= memory_of_fits(Path(folder))
-        np.savez(Path(folder) / f"{task}.{distributed.n_processes()}.{distributed.rank()}.npz", **arrays)
+        keep(folder, task, about | memory_of_fits(Path(folder)))
         return
-    arrays["share"] = share_of_rows()
-    if task == "resume":
-        arrays["refusals"] = np.array(refusals())
-    for name in names.split(","):
-        arrays |= {f"{name}/{key}": value for key, value in fit(name, Path(folder), task).items()}
     if task == "fit":
-        model, rows, _ = fits()["factors"]
-        model.fit(rows).save(Path(folder) / f"model.{task}.{distributed.n_processes()}.likely")
-    np.savez(Path(folder) / f"{task}.{distributed.n_processes()}.{distributed.rank()}.npz", **arrays)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+        keep(folder, task, about | {"share": share_of_rows()}, names)
+        if where:
+            plant_bugs()
+            keep(folder, "planted", about, PLANTED)
+        return
+    keep(folder, task, about | ({"refusals": np.array(refusals())} if task == "resume" else {}), names)

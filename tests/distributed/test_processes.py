@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from socket import socket
-from typing import Any
 
 import numpy as np
 import pytest
 
 import likely
 from likely import distributed
-from tests.conftest import ROOT, environment_of
+from tests.conftest import environment_of
+from tests.distributed.forks import Fork, Forks
+from tests.distributed.run_alone import PLANTED
 
 NAMES = "rbm,vae,mixture,coded,factors,circuit,network"
-UNEQUAL = ("n_processes", "share")
 TIMEOUT = 300.0  # of a whole run, on a busy machine
 
 
-def launch(folder: Path, task: str, names: str, n_devices: int, *where: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.distributed.run_alone", str(folder), task, names, *map(str, where)]
-    options: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, cwd=ROOT, env=environment_of(n_devices), **options)
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    # What is large comes from the system and goes back to it at once, so that it can be seen how much a fit takes.
+    with Forks({**environment_of(), "MALLOC_MMAP_THRESHOLD_": str(1 << 24)}) as server:
+        yield server
 
 
-def pair(folder: Path, task: str, names: str) -> list[subprocess.Popen[str]]:
+def pair(forks: Forks, folder: Path, task: str, names: str) -> list[Fork]:
     """Two processes of one device each."""
     with socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    return [launch(folder, task, names, 1, port, 2, rank) for rank in (0, 1)]
+    return [forks.start(1, folder, task, names, port, 2, rank) for rank in (0, 1)]
 
 
-def finished(process: subprocess.Popen[str]) -> None:
-    _, said = process.communicate(timeout=TIMEOUT)
-    assert process.returncode == 0, said[-3000:]
+def finished(process: Fork) -> None:
+    code, said = process.wait(TIMEOUT)
+    assert code == 0, said[-3000:]
 
 
 def results(folder: Path, task: str, n_processes: int, rank: int) -> dict[str, np.ndarray]:
@@ -46,24 +46,36 @@ def results(folder: Path, task: str, n_processes: int, rank: int) -> dict[str, n
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With what one process of two devices gave, and two of one device."""
     folder = tmp_path_factory.mktemp("processes")
-    finished(launch(folder, "fit", NAMES, 2))
-    for process in pair(folder, "fit", NAMES):
+    finished(forks.start(2, folder, "fit", NAMES))
+    for process in pair(forks, folder, "fit", NAMES):
         finished(process)
     return folder
 
 
-@pytest.mark.parametrize("name", NAMES.split(","))
-def test_two_processes_have_the_bits_of_one_with_two_devices(folder, name):
+def check_bits(folder: Path, name: str, task: str = "fit") -> None:
+    """What each of two processes learned is what one process with two devices did."""
     alone = {key: value for key, value in results(folder, "fit", 1, 0).items() if key.startswith(f"{name}/")}
     assert f"{name}/evidence" in alone
     for rank in (0, 1):
-        found = results(folder, "fit", 2, rank)
+        found = results(folder, task, 2, rank)
         assert int(found["n_devices"]) == int(found["n_processes"]) == 2
         for key, expected in alone.items():
             np.testing.assert_array_equal(found[key], expected, err_msg=f"{key} of process {rank}")
+
+
+@pytest.mark.parametrize("name", NAMES.split(","))
+def test_two_processes_have_the_bits_of_one_with_two_devices(folder, name):
+    check_bits(folder, name)
+
+
+@pytest.mark.parametrize("name", PLANTED.split(","))
+def test_processes_that_read_wrong_rows_or_add_up_wrongly_have_other_bits(folder, name):
+    """Planted here, where the processes are, and not in tests/controls, where all of them would run once more."""
+    with pytest.raises(AssertionError, match=f"{name}/"):
+        check_bits(folder, name, "planted")
 
 
 def test_a_process_holds_its_own_rows_alone(folder):
@@ -76,15 +88,14 @@ def test_the_first_process_writes_the_file(folder):
     np.testing.assert_array_equal(one.params_.loadings, two.params_.loadings)
 
 
-def test_the_memory_of_a_process_grows_with_its_own_rows(tmp_path):
+def test_the_memory_of_a_process_grows_with_its_own_rows(forks, tmp_path):
     """Of a memory map: one process takes all rows, and each of two half of them."""
-    rows = np.lib.format.open_memmap(tmp_path / "rows.npy", mode="w+", dtype=np.float32, shape=(96_000, 400))
+    rows = np.lib.format.open_memmap(tmp_path / "rows.npy", mode="w+", dtype=np.float32, shape=(48_000, 320))
     rows[:] = np.random.default_rng(0).integers(0, 2, rows.shape, np.uint8)
     rows.flush()
     table = rows.nbytes
     del rows
-    finished(launch(tmp_path, "memory", "", 1))
-    for process in pair(tmp_path, "memory", ""):
+    for process in (forks.start(1, tmp_path, "memory", ""), *pair(forks, tmp_path, "memory", "")):
         finished(process)
     alone = results(tmp_path, "memory", 1, 0)
     for rank in (0, 1):
@@ -94,33 +105,28 @@ def test_the_memory_of_a_process_grows_with_its_own_rows(tmp_path):
             assert int(found[name]) < 0.7 * int(alone[name]), (name, rank, found[name], alone[name])
 
 
-@pytest.mark.parametrize("victim", [0, 1])
-def test_a_killed_process_ends_the_other_in_words(tmp_path, victim):
+@pytest.mark.parametrize("victim", [1, 0])
+def test_a_killed_process_ends_the_other_in_words(folder, forks, victim):
     """Whichever it is: the first one, at which JAX's coordinator is, or another."""
-    processes = pair(tmp_path, f"die{victim}", "rbm")
-    processes[victim].communicate(timeout=TIMEOUT)
+    processes = pair(forks, folder, f"die{victim}", "rbm")
+    assert processes[victim].wait(TIMEOUT)[0] == -9
     began = time.monotonic()
-    other = processes[1 - victim]
-    _, said = other.communicate(timeout=TIMEOUT)
+    code, said = processes[1 - victim].wait(TIMEOUT)
     assert time.monotonic() - began < 20
-    assert processes[victim].returncode == -9
-    assert other.returncode == 1
+    assert code == 1
     assert f"process {1 - victim} of 2 cannot go on (process {victim} of 2 has ended)" in said, said[-3000:]
     assert "stack trace" not in said, said[-3000:]
 
 
-def test_a_run_goes_on_from_the_checkpoint_of_one_that_was_killed(folder):
-    """The steps after the last checkpoint are taken anew, and give the bits of the run that was not broken off."""
-    for process in pair(folder, "die0", "rbm"):
-        process.communicate(timeout=TIMEOUT)
-    for process in pair(folder, "resume", "rbm"):
+def test_a_run_goes_on_from_the_checkpoint_of_one_that_was_killed(folder, forks):
+    """That of the test before. The steps after it are taken anew, and give the bits of a run that nobody broke off."""
+    assert (folder / "checkpoint").exists()
+    for process in pair(forks, folder, "resume", "rbm"):
         finished(process)
-    expected = results(folder, "fit", 1, 0)
+    check_bits(folder, "rbm", "resume")
     for rank in (0, 1):
-        found = results(folder, "resume", 2, rank)
-        for key in (key for key in expected if key.startswith("rbm/")):
-            np.testing.assert_array_equal(found[key], expected[key], err_msg=f"{key} of process {rank}")
-        assert [text.split(" than")[0].split("another ")[1] for text in found["refusals"].tolist()] == [
+        refusals = results(folder, "resume", 2, rank)["refusals"].tolist()
+        assert [text.split(" than")[0].split("another ")[1] for text in refusals] == [
             "data", "settings", "random_state", "data", "settings", "random_state",
         ]  # fmt: skip
 

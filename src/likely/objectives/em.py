@@ -69,28 +69,33 @@ def run_em(
     return EMResult(eqx.combine(arrays, static), trace, n_iter, converged)
 
 
-def summed(function: Callable[[Any], Any], blocks: Any, zeros: Any, mesh: Mesh | None = None) -> Any:
+def summed(function: Callable[[Any, Any], Any], shared: Any, blocks: Any, zeros: Any, mesh: Mesh | None = None) -> Any:
     """Sum of a function of each block, inside a compiled program; several devices add up their own blocks' first.
 
     Parameters
     ----------
+    function : (shared, block) -> a tree of numbers; what it needs of the program's arrays it must take from `shared`,
+        which every device has whole: an array from outside would belong to all devices, and inside each is alone.
     blocks : a tree of arrays with the blocks along the first axis.
     zeros : the sum of none, which spares tracing the function for its shape.
     """
 
-    def sums(blocks: Any) -> Any:
-        return lax.scan(lambda total, block: (jax.tree.map(jnp.add, total, function(block)), None), zeros, blocks)[0]
+    def sums(shared: Any, blocks: Any, zeros: Any) -> Any:
+        def add(total: Any, block: Any) -> tuple[Any, None]:
+            return jax.tree.map(jnp.add, total, function(shared, block)), None
+
+        return lax.scan(add, zeros, blocks)[0]
 
     if mesh is None:
-        return sums(blocks)
+        return sums(shared, blocks, zeros)
     own = jax.shard_map(
-        lambda blocks: lax.psum(sums(blocks), AXIS),
+        lambda *arguments: lax.psum(sums(*arguments), AXIS),
         mesh=mesh,
-        in_specs=PartitionSpec(AXIS),
+        in_specs=(PartitionSpec(), PartitionSpec(AXIS), PartitionSpec()),
         out_specs=PartitionSpec(),
         check_vma=False,  # the scan begins with zeros that are the same everywhere, and goes on with sums that are not
     )
-    return own(blocks)
+    return own(shared, blocks, zeros)
 
 
 def blocks_shared_out(

@@ -219,7 +219,7 @@ def expect_incomplete(params: LinearGaussianParams, given: Incomplete) -> Totals
     """E-step row by row, a block at a time."""
     d, q = params.loadings.shape[0], params.loadings.shape[1] + 1
 
-    def block(part: tuple[Array, Array, Array]) -> Totals:
+    def block(params: LinearGaussianParams, part: tuple[Array, Array, Array]) -> Totals:
         x, observed, weight = part
         code = posterior(params, x, observed)
         u = jnp.concatenate([code.mean, jnp.ones_like(code.mean[:, :1])], axis=1)
@@ -238,7 +238,7 @@ def expect_incomplete(params: LinearGaussianParams, given: Incomplete) -> Totals
 
     shapes: list[tuple[int, ...]] = [(), (), (q, q), (d, q, q), (d, q), (d,), (d,)]
     start = Totals(*(jnp.zeros(shape, given.x.dtype) for shape in shapes))
-    return summed(block, (given.x, given.observed, given.weight), start, device_mesh())
+    return summed(block, params, (given.x, given.observed, given.weight), start, device_mesh())
 
 
 def maximise(params: LinearGaussianParams, totals: Totals, min_noise: Array) -> LinearGaussianParams:

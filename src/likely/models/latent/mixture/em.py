@@ -87,7 +87,8 @@ def _after(params: MixtureParams, first: Array) -> MixtureParams:
 
 def sums_of(params: MixtureParams, blocks: Blocks, layout: Layout, mesh: Mesh | None) -> Sums:
     """The sums of the E-step over a group of blocks."""
-    return summed(lambda block: _sums(params, block, layout), blocks, _no_sums(params, blocks, layout), mesh)
+    zeros = _no_sums(params, blocks, layout)
+    return summed(lambda params, block: _sums(params, block, layout), params, blocks, zeros, mesh)
 
 
 def added(one: Sums, other: Sums) -> Sums:
@@ -263,12 +264,12 @@ def _overall_mean(groups: tuple[Blocks, ...], layout: Layout, mesh: Mesh | None)
 def summed_statistics(blocks: Blocks, start: Any, layout: Layout, mesh: Mesh | None = None) -> tuple[Array, Array]:
     """Sums over rows, added to those at the start: statistics of the factored columns, and how many have each."""
 
-    def sums(block: Blocks) -> tuple[Array, Array]:
+    def sums(_: None, block: Blocks) -> tuple[Array, Array]:
         cells, present = part(block.x, block.observed, layout.factored_places)
         seen = jnp.ones_like(cells) if present is None else present.astype(cells.dtype)
         return block.weight @ layout.factored.statistics(cells, present), block.weight @ seen
 
-    return summed(sums, blocks, start, mesh)
+    return summed(sums, None, blocks, start, mesh)
 
 
 def seeded(
