@@ -10,7 +10,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 import likely
 from likely.columns import Columns
-from likely.models.graphs.autoregressive import answers, boosting, growing, linear, network, splits, trees
+from likely.models.graphs.autoregressive import answers, growing, linear, network, scikit_trees, splits, trees
 from likely.models.graphs.autoregressive.boosting_loops import add_trees
 from likely.models.graphs.autoregressive.cell_laws import location_cells
 from likely.models.graphs.autoregressive.coding import MOST_CODES, make_coding
@@ -211,7 +211,7 @@ def test_boosted_trees_are_read_as_scikit_learn_reads_them():
     raw = np.tile(np.ravel(model._baseline_prediction), (len(new), 1))
     for trees_of_round in model._predictors:
         for output, tree in enumerate(trees_of_round):
-            nodes = boosting._nodes(tree, model, np.arange(3), named)
+            nodes = scikit_trees.nodes_of(tree, model, np.arange(3), named)
             whole = np.zeros(1, np.int64), np.full(1, output)
             add_trees(new.astype(np.float64), *whole, *nodes[:6], raw)
     np.testing.assert_allclose(raw, model._raw_predict(new), rtol=1e-4, atol=1e-5)
@@ -264,7 +264,8 @@ def test_threads_change_no_bit(monkeypatch):
     jax.tree.map(np.testing.assert_array_equal, *found)
 
 
-def test_trees_stay_small_beside_their_table():
+def test_trees_stay_small_beside_their_table(monkeypatch):
+    monkeypatch.setattr(trees, "LEAST_BYTES", 0)  # As if the table were larger.
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 60, (12_000, 6)).astype(float)
     rows[:, 1::2] = (rows[:, ::2] * 7 + rng.integers(0, 3, (12_000, 3))) % 60

@@ -51,8 +51,9 @@ class Autoregressive(EarlyStopped, GradientTrained, Model):
 
     Parameters
     ----------
-    conditional : "trees", averages of trees with smoothed leaves; "boosting", sums of trees by scikit-learn; "network",
-        one masked network for all columns; or "linear", logistic, softmax, linear-Gaussian and log-linear regressions.
+    conditional : "trees", averages of trees with smoothed leaves; "boosting", sums of trees by scikit-learn, which find
+        numbers half by half; "network", one masked network for all columns; or "linear", logistic, softmax,
+        linear-Gaussian and log-linear regressions.
     n_chains : chains, each with its own order where `order` draws one; the model is their mixture.
     order : of the columns: "entropy", those of most entropy first, later chains with noise; "given", as they stand;
         "tree", from parent to child along a Chow-Liu tree; "random"; or a list of all columns by name or position.
@@ -61,8 +62,7 @@ class Autoregressive(EarlyStopped, GradientTrained, Model):
     max_depth : of trees, at most; None sets no limit, 0 makes the columns independent.
     min_gain : of trees, nats of its rows that a split must gain.
     max_features : of trees, share of the inputs, drawn anew, that each split looks at.
-    max_size : of trees, bytes of all together, at most so many times those of the rows as floats, or a megabyte. Small
-        tables of numbers gain by more.
+    max_size : of trees, bytes of all together, at most so many times those of the rows as floats, or 16 MiB.
     n_rounds, rate, max_leaves : of boosting, rounds at most, what of each round's trees is added, and leaves of a tree.
     penalty : of linear conditionals, of squared weights, in nats.
     n_hidden, n_blocks : of the network, units of a layer, and residual blocks of two layers.

@@ -1,9 +1,10 @@
 """Conditionals by boosted trees: the logits, log rate or mean of a cell are a sum of trees of the cells before it.
 
 scikit-learn's histogram gradient boosting (Friedman, 2001; Ke et al., 2017) learns them, stopped early by a tenth of
-the rows; its trees are kept as arrays and read by loops of our own. One row of ignorance is mixed into the laws of
-categories; a real cell has one scale, measured on the rows that stopped it. Cost of a fit: rows × inputs × trees for
-each class of each cell; of a row: trees × depth.
+the rows; its trees are kept as arrays and read by loops of our own. Classes with an order, such as bins of numbers, are
+halved again and again (`halving`). One row of ignorance is mixed into the laws of classes; a real cell has one scale,
+measured on the rows that stopped it. Cost of a fit: rows × inputs × trees for each category of a cell, or each
+level of halves; of a row: trees × depth.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from jaxtyping import Array, Float, Int, UInt32
 from scipy.special import gammaln
 
 from likely.columns import Columns
+from likely.models.graphs.autoregressive import halving
 from likely.models.graphs.autoregressive.answers import LearnedChains
 from likely.models.graphs.autoregressive.cell_laws import MAX_LOG_RATE, poisson_quantile
+from likely.models.graphs.autoregressive.scikit_trees import Nodes, nodes_of
 from likely.runtime import on_device
 
 HELD_OUT = 0.1  # share of the rows that say when to stop
 PATIENCE = 10  # trees without a better fit of them
 MOST_NAMED = 255  # categories that scikit-learn can split as sets; with more they are read as numbers
-N_WORDS = 8  # of 32 bits, for a set of categories
 
 
 class BoostedParams(eqx.Module):
@@ -63,13 +65,15 @@ class BoostedParams(eqx.Module):
         number = lambda *shape: jnp.zeros(shape, jnp.float32)  # noqa: E731
         return cls(
             whole(m, d), whole(m, d + 1), whole(m, d + 1), whole(t), whole(t), whole(n), number(n), whole(n),
-            jnp.zeros((n, N_WORDS), jnp.uint32), whole(n), number(n), number(b), whole(b), number(m, d), number(m, d),
+            jnp.zeros((n, sizes["words"]), jnp.uint32), whole(n), number(n), number(b), whole(b),
+            number(m, d), number(m, d),
         )  # fmt: skip
 
     @property
     def sizes(self) -> dict[str, int]:
         """The sizes that depend on the data."""
-        return {"trees": len(self.roots), "nodes": len(self.feature), "outputs": len(self.base)}
+        words = self.bits.shape[1]
+        return {"trees": len(self.roots), "nodes": len(self.feature), "outputs": len(self.base), "words": words}
 
 
 class Boosting(NamedTuple):
@@ -79,17 +83,6 @@ class Boosting(NamedTuple):
     rate: float
     max_leaves: int
     min_rows: int
-
-
-class Nodes(NamedTuple):
-    """One tree."""
-
-    feature: np.ndarray
-    threshold: np.ndarray
-    child: np.ndarray
-    bits: np.ndarray
-    hole_left: np.ndarray
-    value: np.ndarray
 
 
 class Learned(NamedTuple):
@@ -115,24 +108,47 @@ def fit_boosting(
          for j in range(columns.n_columns)]
         for chain, order in enumerate(orders)
     ]  # fmt: skip
-    return _joined(learned, orders)
+    most_named = max((n for n, is_named in zip(columns.n_categories, named, strict=True) if is_named), default=1)
+    return _joined(learned, orders, -(-most_named // 32))
 
 
 def _fit_cell(
     x: np.ndarray, j: int, inputs: np.ndarray, columns: Columns, named: np.ndarray, boosting: Boosting, seed: tuple
 ) -> Learned:
     """One cell given those before it."""
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
     rng, kind = np.random.default_rng(seed), columns.kinds[j]
     seen = rng.permutation(np.flatnonzero(~np.isnan(x[:, j])))
     n_held = int(HELD_OUT * len(seen))
     held, grown = seen[:n_held], seen[n_held:]
     inputs = np.array([i for i in np.sort(inputs) if np.nanmin(x[:, i]) < np.nanmax(x[:, i])], np.intp)
+    if is_halved(columns, j):
+        return _fit_halves(x, j, inputs, columns.n_categories[j], named, boosting, (grown, held), rng)
     classes = np.unique(x[grown, j]) if kind in ("binary", "categorical") else np.zeros(0)
     held = held[np.isin(x[held, j], classes)] if len(classes) else held
     if not len(inputs) or len(held) < 2 or len(classes) == 1:
         return _marginal(x[seen, j], kind, columns.n_categories[j])
+    target = x[:, j] if kind != "count" or x[grown, j].any() else x[:, j] + 1e-9  # A Poisson loss refuses zeros alone.
+    loss = {"count": "poisson", "real": "squared_error"}.get(kind)
+    model = _boosted(x, inputs, target, (grown, held), named, boosting, loss, rng)
+    scale = 1.0
+    if kind == "real":
+        off = x[held, j] - model.predict(x[np.ix_(held, inputs)])
+        scale = float(np.sqrt(((off**2).sum() + 1) / (len(off) + 1)))
+    base, pairs = np.ravel(model._baseline_prediction), [list(enumerate(trees)) for trees in model._predictors]
+    if len(classes) == 2:  # scikit-learn has the logit of the second class alone.
+        base, pairs = np.append(0.0, base), [[(1, trees[0])] for trees in model._predictors]
+    trees = [nodes_of(tree, model, inputs, named[inputs]) for round_ in pairs for _, tree in round_]
+    return Learned(trees, [output for round_ in pairs for output, _ in round_], base, classes, scale, len(seen))
+
+
+def _boosted(
+    x: np.ndarray, inputs: np.ndarray, target: np.ndarray, parts: tuple[np.ndarray, np.ndarray],
+    named: np.ndarray, boosting: Boosting, loss: str | None, rng: np.random.Generator,
+) -> Any:  # fmt: skip
+    """scikit-learn's model of a target, grown from the first part of the rows and stopped by the second."""
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    grown, held = parts
     options: dict[str, Any] = {
         "max_iter": boosting.n_rounds,
         "learning_rate": boosting.rate,
@@ -143,20 +159,41 @@ def _fit_cell(
         "n_iter_no_change": PATIENCE,
         "random_state": int(rng.integers(1 << 31)),
     }
-    kinds = {"count": "poisson", "real": "squared_error"}
-    make = HistGradientBoostingClassifier if len(classes) else HistGradientBoostingRegressor
-    model = make(**options | ({} if len(classes) else {"loss": kinds[kind]}))
-    target = x[:, j] if kind != "count" or x[grown, j].any() else x[:, j] + 1e-9  # A Poisson loss refuses zeros alone.
-    model.fit(x[np.ix_(grown, inputs)], target[grown], X_val=x[np.ix_(held, inputs)], y_val=target[held])
-    scale = 1.0
-    if kind == "real":
-        off = x[held, j] - model.predict(x[np.ix_(held, inputs)])
-        scale = float(np.sqrt(((off**2).sum() + 1) / (len(off) + 1)))
-    base, pairs = np.ravel(model._baseline_prediction), [list(enumerate(trees)) for trees in model._predictors]
-    if len(classes) == 2:  # scikit-learn has the logit of the second class alone.
-        base, pairs = np.append(0.0, base), [[(1, trees[0])] for trees in model._predictors]
-    trees = [_nodes(tree, model, inputs, named[inputs]) for round_ in pairs for _, tree in round_]
-    return Learned(trees, [output for round_ in pairs for output, _ in round_], base, classes, scale, len(seen))
+    make = HistGradientBoostingClassifier if loss is None else HistGradientBoostingRegressor
+    model = make(**options | ({} if loss is None else {"loss": loss}))
+    return model.fit(x[np.ix_(grown, inputs)], target[grown], X_val=x[np.ix_(held, inputs)], y_val=target[held])
+
+
+def is_halved(columns: Columns, j: int) -> bool:
+    """Whether the law of a cell is found by halves."""
+    return columns.kinds[j] == "categorical" and bool(columns.ordered) and columns.ordered[j]
+
+
+def _fit_halves(
+    x: np.ndarray, j: int, inputs: np.ndarray, n_classes: int, named: np.ndarray, boosting: Boosting,
+    parts: tuple[np.ndarray, np.ndarray], rng: np.random.Generator,
+) -> Learned:  # fmt: skip
+    """The trees of every level of halves; the cell's own column says which interval it is."""
+    trees: list[Nodes] = []
+    output: list[int] = []
+    base = np.zeros(halving.n_levels(n_classes))
+    classes = np.nan_to_num(x[:, j]).astype(np.int64)
+    for level in range(len(base)):
+        told = np.array(x)
+        told[:, j] = halving.firsts_of(classes, level, n_classes)
+        upper = halving.is_upper(classes, level, n_classes).astype(np.float64)
+        asked = halving.upper_sizes(told[:, j].astype(np.int64), level, n_classes)[0] > 0
+        grown, held = (part[asked[part]] for part in parts)
+        shares = upper[np.concatenate([grown, held])]
+        base[level] = np.log((shares.sum() + 0.5) / ((1 - shares).sum() + 0.5))
+        own = np.append(inputs, j) if len(np.unique(told[grown, j])) > 1 else inputs
+        if not len(own) or len(held) < 2 or len(np.unique(upper[grown])) < 2:
+            continue
+        model = _boosted(told, own, upper, (grown, held), named, boosting, None, rng)
+        base[level] = float(np.ravel(model._baseline_prediction)[0])
+        trees += [nodes_of(tree, model, own, named[own]) for (tree,) in model._predictors]
+        output += [level] * len(model._predictors)
+    return Learned(trees, output, base, np.zeros(0), 1.0, sum(map(len, parts)))
 
 
 def _marginal(cells: np.ndarray, kind: str, n_categories: int) -> Learned:
@@ -172,58 +209,8 @@ def _marginal(cells: np.ndarray, kind: str, n_categories: int) -> Learned:
     return Learned([], [], np.log(counts / n), classes, 1.0, n)
 
 
-def _nodes(tree: Any, model: Any, inputs: np.ndarray, named: np.ndarray) -> Nodes:
-    """A tree of scikit-learn with inputs numbered as cells are, and sets of the cells' own categories."""
-    nodes, n = tree.nodes, len(tree.nodes)
-    order = np.concatenate([inputs[named], inputs[~named]])  # It puts categorical inputs first.
-    encoder = model._preprocessor.named_transformers_["encoder"] if named.any() else None
-    new, children = _side_by_side(nodes)
-    feature, child, bits = np.full(n, -1, np.int32), np.zeros(n, np.int32), np.zeros((n, N_WORDS), np.uint32)
-    threshold, value, hole_left = np.zeros(n, np.float32), np.zeros(n, np.float32), np.zeros(n, np.int32)
-    for old, at in enumerate(new):
-        node = nodes[old]
-        value[at], hole_left[at] = node["value"], node["missing_go_to_left"]
-        if node["is_leaf"]:
-            continue
-        feature[at], child[at] = order[node["feature_idx"]], children[old]
-        threshold[at] = _below(node["num_threshold"])
-        if node["is_categorical"]:
-            assert encoder is not None
-            bits[at] = _set_of(tree.raw_left_cat_bitsets[node["bitset_idx"]], encoder.categories_[node["feature_idx"]],
-                               bool(node["missing_go_to_left"]))  # fmt: skip
-            threshold[at] = np.nan
-    return Nodes(feature, threshold, child, bits, hole_left, value)
-
-
-def _side_by_side(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """New numbers of nodes, by which both children of a node stand together, and the first child of each."""
-    new, children, queue, n = np.zeros(len(nodes), np.int32), np.zeros(len(nodes), np.int32), [0], 1
-    for old in queue:
-        if not nodes[old]["is_leaf"]:
-            left, right = int(nodes[old]["left"]), int(nodes[old]["right"])
-            new[left], new[right], children[old] = n, n + 1, n
-            queue += [left, right]
-            n += 2
-    return new, children
-
-
-def _below(threshold: float) -> np.float32:
-    """The largest number of float32 up to a threshold, which the same cells of float32 stay below."""
-    near = np.float32(threshold)
-    return np.nextafter(near, np.float32(-np.inf)) if near > threshold else near
-
-
-def _set_of(words: np.ndarray, categories: np.ndarray, hole_left: bool) -> np.ndarray:
-    """The set of the categories that go left; what scikit-learn never saw goes where holes go."""
-    inside = np.full(N_WORDS * 32, hole_left)
-    for code, category in enumerate(categories):
-        if not np.isnan(category):
-            inside[int(category)] = bool(words[code // 32] >> np.uint32(code % 32) & np.uint32(1))
-    return np.packbits(inside, bitorder="little").view(np.uint32)
-
-
-def _joined(learned: list[list[Learned]], orders: np.ndarray) -> BoostedParams:
-    """What was learned of all cells, chain by chain, as one set of arrays."""
+def _joined(learned: list[list[Learned]], orders: np.ndarray, n_words: int) -> BoostedParams:
+    """What was learned of all cells, chain by chain, as one set of arrays; sets of categories take so many words."""
     flat = [cell for chain in learned for cell in chain]
     trees = [tree for cell in flat for tree in cell.trees]
     starts = np.concatenate([[0], np.cumsum([len(tree.feature) for tree in trees])]).astype(np.int64)
@@ -246,7 +233,7 @@ def _joined(learned: list[list[Learned]], orders: np.ndarray) -> BoostedParams:
         feature=join(each("feature"), np.int32),
         threshold=join(each("threshold"), np.float32),
         child=join([tree.child + start for tree, start in zip(trees, starts[:-1], strict=True)], np.int32),
-        bits=join(each("bits"), np.uint32, N_WORDS),
+        bits=join([bits[:, :n_words] for bits in each("bits")], np.uint32, n_words),
         hole_left=join(each("hole_left"), np.int32),
         value=join(each("value"), np.float32),
         base=join([cell.base for cell in flat], np.float32),
@@ -297,8 +284,8 @@ class BoostedChains(LearnedChains):
                 filled[own, j] = self._draw(chain, int(j), filled[own], uniforms[own, j], normals[own, j])
         return filled, logs
 
-    def _raw(self, chain: int, j: int, rows: np.ndarray) -> np.ndarray:
-        """(n, outputs) raw outputs of a cell."""
+    def _raw(self, chain: int, j: int, rows: np.ndarray, level: int | None = None) -> np.ndarray:
+        """(n, outputs) raw outputs of a cell; of one with halves all but those of a level are not worked out."""
         from likely.models.graphs.autoregressive.boosting_loops import add_trees
         from likely.montecarlo.compiled import share_out
 
@@ -307,8 +294,20 @@ class BoostedChains(LearnedChains):
         outputs = slice(*np.asarray(p.first_output)[chain, j : j + 2])
         out = np.tile(np.asarray(p.base, np.float64)[outputs], (len(rows), 1))
         x, roots, output = np.asarray(rows, np.float64), np.asarray(p.roots)[trees], np.asarray(p.output)[trees]
+        if level is not None:
+            roots, output = roots[output == level], output[output == level]
         share_out(lambda start, stop: add(x[start:stop], roots, output, *self._nodes, out[start:stop]), len(rows))
         return out
+
+    def _logits(self, chain: int, j: int, rows: np.ndarray) -> halving.Logits:
+        """The logits of halves of a cell's classes."""
+
+        def logits(level: int, firsts: np.ndarray) -> np.ndarray:
+            told = np.array(rows, np.float64)
+            told[:, j] = firsts
+            return self._raw(chain, j, told, level)[:, level]
+
+        return logits
 
     def _shares(self, chain: int, j: int, rows: np.ndarray) -> np.ndarray:
         """(n, K) probabilities of the categories of a cell."""
@@ -323,6 +322,11 @@ class BoostedChains(LearnedChains):
 
     def _log_prob(self, chain: int, j: int, rows: np.ndarray) -> np.ndarray:
         x, kind = np.asarray(rows[:, j], np.float64), self.columns.kinds[j]
+        if is_halved(self.columns, j):
+            n_rows = float(self.params.n_rows[chain, j])
+            return halving.log_prob(
+                x.astype(np.int64), self.columns.n_categories[j], n_rows, self._logits(chain, j, rows)
+            )
         if kind in ("binary", "categorical"):
             return np.log(self._shares(chain, j, rows)[np.arange(len(x)), x.astype(np.intp)])
         raw = self._raw(chain, j, rows)[:, 0]
@@ -334,6 +338,9 @@ class BoostedChains(LearnedChains):
 
     def _draw(self, chain: int, j: int, rows: np.ndarray, uniforms: np.ndarray, normals: np.ndarray) -> np.ndarray:
         kind = self.columns.kinds[j]
+        if is_halved(self.columns, j):
+            n_classes, n_rows = self.columns.n_categories[j], float(self.params.n_rows[chain, j])
+            return halving.draw(uniforms[:, 1], n_classes, n_rows, self._logits(chain, j, rows)).astype(np.float64)
         if kind in ("binary", "categorical"):
             total = np.cumsum(self._shares(chain, j, rows), axis=1)
             return np.minimum((uniforms[:, 1:] > total).sum(axis=1), total.shape[1] - 1).astype(np.float64)

@@ -24,8 +24,7 @@ from likely.runtime import on_device
 STRENGTHS = (1.0, 4.0, 16.0, 64.0, 256.0)  # of smoothing, in rows, of which the held-out rows choose
 HELD_OUT = 0.25  # share of a tree's rows that choose what of it stays
 MOST_GROWN = 1 << 17  # rows that one tree is grown from; all rows fill its leaves
-LEAST_BYTES = 1 << 20  # of all trees, which is little for a model, if the table is smaller
-
+LEAST_BYTES = 1 << 24  # that all trees may take of a small table: little for a model, and bins of numbers gain by it
 
 _ROWS_CODED = 1 << 14  # rows whose codes are alive together
 
