@@ -7,6 +7,7 @@ from polars.testing import assert_frame_equal
 
 import likely
 from likely import memory
+from likely.columns.columns import Columns
 from likely.contract import batches, evidence
 from likely.contract.batches import joined
 from likely.contract.evidence import Evidence
@@ -42,6 +43,13 @@ def model():
 def in_small_batches(monkeypatch):
     monkeypatch.setattr(batches, "_CELLS_AT_ONCE", 256)
     assert batches.rows_at_once(5) == 256
+
+
+def test_rows_of_many_bins_come_in_smaller_batches():
+    """A row counts as many cells as it has numbers while a model works on it, which is more than its columns."""
+    few, many = Columns(("real",) * 12, (2,) * 12), Columns(("categorical",) * 12, (64,) * 12)
+    assert batches.cells_of(few) == 12
+    assert batches.cells_of(many) == 12 * 64 / 4
 
 
 def test_evidence_in_batches_is_evidence_in_one(model, monkeypatch):

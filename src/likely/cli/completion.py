@@ -45,12 +45,12 @@ def completed(
     """
     import numpy as np
 
-    from likely.contract.batches import conditionals, rows_at_once
+    from likely.contract.batches import cells_of, conditionals, rows_at_once
     from likely.memory import allocate
 
     n, n_copies = len(rows), draws or 1
     copies, filled, holed = allocate((n_copies, model.schema_.n_columns, n), np.float64), [], False
-    few = n <= rows_at_once(n_copies * model.columns_.n_columns)
+    few = n <= rows_at_once(n_copies * cells_of(model.columns_))
     for start, part in [(0, found)] if few else conditionals(model, rows, n_copies):
         values = part.typical_rows()[None] if draws is None else part.sample_rows(draws, seed)
         copies[:, :, start : start + len(part.rows)] = values.transpose(0, 2, 1)

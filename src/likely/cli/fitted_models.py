@@ -197,14 +197,14 @@ def impute(
       likely impute table.likely holes.csv --draws 20 --out copies.csv
       likely impute table.likely holes.csv --intervals 0.9 --mark --out filled.csv
     """
-    from likely.contract.batches import rows_at_once
+    from likely.contract.batches import cells_of, rows_at_once
 
     check_additions(out, draws, intervals, mark)
     model, rows = _table(model_file, data, "impute", out, part, force, reading)
     added = ("draw", "row") if draws else ()
     check_names(model.schema_, rows, (*added, *(("filled",) if mark else ())))
     plain = draws is None and intervals is None and not mark
-    many = len(rows) > rows_at_once((draws or 1) * model.columns_.n_columns)
+    many = len(rows) > rows_at_once((draws or 1) * cells_of(model.columns_))
     # Of many rows the first one shows how: they are gone through in batches.
     found = model.condition(rows[:1] if many else rows)
     about: dict[str, Any] = {"method": found.method, "exact": found.is_exact}

@@ -131,9 +131,9 @@ def predictions(model: Any, rows: Any) -> Any:
     """
     import polars as pl
 
-    from likely.contract.batches import batches
+    from likely.contract.batches import batches, cells_of
 
-    n_cells, tables = getattr(model, "columns_", model.schema_).n_columns, []
+    n_cells, tables = cells_of(model.columns_) if hasattr(model, "columns_") else model.schema_.n_columns, []
     if getattr(model, "classes_", None) is None:
         n_cells = max(n_cells, _CELLS_A_NUMBER * model.target_.schema.n_columns)
     for _, some in batches(rows, n_cells):

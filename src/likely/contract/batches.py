@@ -20,6 +20,12 @@ from likely.runtime import BLOCK_ROWS
 from likely.schema import as_frame
 
 _CELLS_AT_ONCE = 1 << 22  # encoded, in standard units and as what a model makes of them: some hundred megabytes
+_STATISTICS_A_CELL = 4  # in single precision, and few arrays of them; cells are in double, and many
+
+
+def cells_of(columns: Any) -> int:
+    """As how many cells a row counts: a bin or a category is a number of its own while a model works on it."""
+    return max(columns.n_columns, columns.n_statistics // _STATISTICS_A_CELL)
 
 
 def rows_at_once(n_cells: int) -> int:
@@ -39,7 +45,7 @@ def batches(X: Any, n_cells: int) -> Iterator[tuple[int, Any]]:
 
 def conditionals(model: Any, X: Any, n_draws: int = 1) -> Iterator[tuple[int, Any]]:
     """(first row, conditional of some rows), of so many that so many draws of them are worked on at a time."""
-    for start, some in batches(X, n_draws * model.columns_.n_columns):
+    for start, some in batches(X, n_draws * cells_of(model.columns_)):
         yield start, model._conditional(some, None, "condition", start)
 
 
@@ -142,9 +148,9 @@ def answered(model: Any, X: Any, answer: Callable[[Any, int], tuple[np.ndarray, 
     """Rows of the user that `answer(some rows, number of the first)` makes of X as encoded ones, batch by batch; and
     what it says besides of the first batch.
     """
-    parts = batches(X, model.columns_.n_columns)
+    parts = batches(X, cells_of(model.columns_))
     first, about = answer(next(parts)[1], 0)
-    n_rows = len(first) if len(first) < rows_at_once(model.columns_.n_columns) else len(X)
+    n_rows = len(first) if len(first) < rows_at_once(cells_of(model.columns_)) else len(X)
 
     def make(start: int, n: int) -> np.ndarray:
         return first if start == 0 else answer(next(parts)[1], start)[0]

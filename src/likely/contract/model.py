@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from likely.columns import Columns
-from likely.contract.batches import answered, batches, encoded_by_batches, joined, key_of, rows_at_once
+from likely.contract.batches import answered, batches, cells_of, encoded_by_batches, joined, key_of, rows_at_once
 from likely.contract.conditional import Conditional, ConditionalParts, TableUnits
 from likely.contract.drawing import Event, check_holes, draw_given, with_holes
 from likely.contract.drawing.mixing import DrawnRows, Sampling, warn_if_unsure
@@ -139,7 +139,7 @@ class Model(DensityMixin, Hooks, TableEstimator):
         check_budget(budget)
         check_is_fitted(self)
         # An evidence depends on the row and the seed alone, so that batches are a matter of memory only.
-        rows = (self._read(some) for _, some in batches(X, self.columns_.n_columns))
+        rows = (self._read(some) for _, some in batches(X, cells_of(self.columns_)))
         whole, effort = joined((self._evidence_of(encoded, budget) for encoded in rows), X)
         if hasattr(self, "_evidence"):
             warn_if_wide(self, whole, effort)
@@ -282,7 +282,7 @@ class Model(DensityMixin, Hooks, TableEstimator):
 
     def _new_rows(self, key: jax.Array, n: int, budget: float | None) -> np.ndarray:
         """(n, d) new rows, encoded."""
-        step, d = rows_at_once(self.columns_.n_columns), self.schema_.n_columns
+        step, d = rows_at_once(cells_of(self.columns_)), self.schema_.n_columns
         if n > step:  # Batches of one size, the last one cut, so that all are drawn by one program.
             make = lambda first, count: self._new_rows(key_of(key, first), step, budget)[:count]  # noqa: E731
             return encoded_by_batches(make, n, d, step)

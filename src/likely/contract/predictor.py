@@ -19,7 +19,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.validation import check_is_fitted
 
-from likely.contract.batches import batches, joined
+from likely.contract.batches import batches, cells_of, joined
 from likely.contract.conditional import Conditional, ConditionalParts
 from likely.contract.estimator import Arrays, FitRun
 from likely.contract.evidence import Evidence
@@ -156,7 +156,7 @@ class Predictor(PredictorHooks, TableEstimator):
 
         def parts() -> Iterator[tuple[Evidence, None]]:
             nonlocal targets
-            for start, some in batches(X, self.columns_.n_columns):
+            for start, some in batches(X, cells_of(self.columns_)):
                 encoded = self._read(some)
                 if targets is None:  # after the first rows, so that what is wrong with rows is said first
                     n_rows = len(X) if hasattr(X, "__len__") else len(encoded)

@@ -121,8 +121,7 @@ def _series(column: Column, cells: np.ndarray, library: str) -> Any:
         and library != "pandas"
         and bool((cells[~np.isnan(cells)] == np.rint(cells[~np.isnan(cells)])).all())
     ):
-        values = [None if np.isnan(cell) else int(cell) for cell in cells]
-        return nw.new_series(column.name, values, getattr(nw, dtype), backend=library)  # type: ignore[arg-type]
+        return nw.new_series(column.name, cells, nw.Float64, backend=library).fill_nan(None).cast(getattr(nw, dtype))  # type: ignore[arg-type]
     made = nw.new_series(column.name, cells, nw.Float32 if dtype == "Float32" else nw.Float64, backend=library)  # type: ignore[arg-type]
     # What is unobserved is null, as in columns of other types; pandas knows NaN alone.
     return made if library == "pandas" or not np.isnan(cells).any() else made.fill_nan(None)
@@ -147,8 +146,7 @@ def _times(column: Column, ticks: np.ndarray, library: str) -> Any:
     cells = np.full(len(ticks), np.datetime64("NaT", "us"))
     known = ~np.isnan(ticks)
     cells[known] = np.rint(ticks[known]).astype(np.int64).view("datetime64[us]")
-    values = [None if cell is None else cell for cell in cells.tolist()]
-    series = nw.new_series(column.name, values, nw.Datetime("us"), backend=library)  # type: ignore[arg-type]
+    series = nw.new_series(column.name, cells, nw.Datetime("us"), backend=library)  # type: ignore[arg-type]
     dtype = column.dtype or ""
     if dtype.startswith("Date") and not dtype.startswith("Datetime"):
         return series.cast(nw.Date) if library != "pandas" else series
