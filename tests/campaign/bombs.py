@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import struct
 import warnings
 import zipfile
@@ -117,10 +118,39 @@ BOMBS: dict[str, tuple[Format, str, Callable[[], bytes]]] = {
     "a column twice": (FORMATS["csv"], "", lambda: b"a,a\n1,2\n3,4\n5,6\n"),
     "a million columns": (FORMATS["csv"], "", lambda: b"," * 1_000_000 + b"\n"),
     "a quote without an end": (FORMATS["csv"], "", lambda: b'a,b\n"' + b"x,\n" * MEGABYTE),
+    "a column twice in Parquet": (FORMATS["parquet"], "", lambda: _parquet_with_a_name_twice()),
+    "a variable twice": (FORMATS["bif"], "", lambda: _twice(FORMATS["bif"], rb"variable .*?\n}\n")),
+    "a variable twice in XML": (FORMATS["xmlbif"], "", lambda: _twice(FORMATS["xmlbif"], rb"<VARIABLE.*?</VARIABLE>")),
+    "a node twice": (FORMATS["hugin"], "", lambda: _twice(FORMATS["hugin"], rb"node .*?}\n")),
+    "a table twice": (FORMATS["hugin"], "", lambda: _twice(FORMATS["hugin"], rb"potential .*?}\n")),
+    "a column twice in a schema": (FORMATS["schema"], "", lambda: _twice(FORMATS["schema"], rb"\[\[.*?\n\n")),
+    "a word twice": (FORMATS["word2vec"], "", lambda: b"2 1\ncat 0.1\ncat 0.2\n"),
+    "a word twice in binary": (FORMATS["word2vec binary"], "", lambda: b"2 1\ncat abcdcat abcd"),
+    "a word twice in a model of words": (
+        FORMATS["arpa"], "",
+        lambda: _twice(FORMATS["arpa"], rb"-0.8\tdog\t-0.1\n").replace(b"ngram 1=5", b"ngram 1=6"),
+    ),
     "words announced that are not there": (FORMATS["word2vec binary"], "", lambda: b"9999999999 9999999999\na "),
     "n-grams announced that are not there": (FORMATS["arpa"], "", lambda: b"\\data\\\nngram 1=99999999999999\n"),
     "a table of 2^200 entries": (FORMATS["uai"], "", lambda: _wide_network()),
 }  # fmt: skip
+
+
+def _twice(form: Format, pattern: bytes) -> bytes:
+    """A sound file in which a piece stands twice."""
+    data = form.examples()[0]
+    found = re.search(pattern, data, re.DOTALL)
+    assert found is not None
+    return data[: found.end()] + data[found.start() :]
+
+
+def _parquet_with_a_name_twice() -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    out = io.BytesIO()
+    pyarrow.parquet.write_table(pa.table([pa.array([1, 2]), pa.array([3, 4])], names=["a", "a"]), out)
+    return out.getvalue()
 
 
 def _zeros(n_megabytes: int) -> bytes:

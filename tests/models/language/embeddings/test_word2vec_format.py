@@ -40,6 +40,8 @@ def test_other_programs_habits_are_read(tmp_path):
         (b"the 1.5 -0.25\n", False, "line 1"),
         (b"0 2\n", False, "line 1"),
         (b"99999999999 300\nthe 1.0", False, "cut short"),
+        (b"3 1\na 1\nb 2\na 3\n", False, "word 3, 'a', stands there before"),
+        (b"2 1\na abcda abcd", True, "word 2, 'a', stands there before"),
         (b"99999999999 300\nthe 1.0", True, "cut short"),
         (TEXT + b"a 1 2\n", False, "2 words are announced, 3 lines follow"),
         (TEXT.replace(b"-0.25", b"-0.25 7"), False, "line 2: a word and 2 numbers"),

@@ -50,6 +50,10 @@ def read_vectors(path: str | os.PathLike[str], *, binary: bool) -> tuple[list[st
     if n_words * (4 * width + 2 if binary else 2 * width + 1) > len(body) + 1:
         raise DataError(f"{path} is cut short: {n_words:,} words of {width} components do not fit into it.")
     words, vectors = (_read_binary if binary else _read_text)(path, body, n_words, width)
+    places = {word: i for i, word in enumerate(words)}
+    if len(places) < len(words):
+        twice = next(word for i, word in enumerate(words) if places[word] != i)
+        raise DataError(f"{path}: word {places[twice] + 1:,}, {twice!r}, stands there before: leave one of them out.")
     if not np.isfinite(vectors).all():
         bad = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
         raise DataError(f"{path}: the vector of {words[bad]!r} has numbers that are not finite.")
