@@ -42,3 +42,11 @@ def test_a_first_look_at_mixed_columns_is_short_for_energy_models():
     assert suited("EnergyModel", 800, 21, ["binary", "grid"]).n_epochs == 25
     assert suited("RBM", 1437, 64, ["binary"]).n_temperatures == 1000
     assert suited("RBM", 800, 21, ["binary", "grid"]).n_temperatures == 300
+
+
+def test_a_first_look_ends_where_validation_rows_gain_no_more():
+    assert {suited(name, 800, 21, ["grid"]).patience for name in ("VAE", "DeepLatentGaussian")} == {25}
+    assert suited("DiscreteVAE", 800, 21, ["grid"]).patience == 40
+    assert suited("MarkovField", 800, 21, ["grid"]).max_iter == 50
+    assert suited("TreeMixture", 800, 21, ["grid"]).n_components is None  # by validation
+    assert suited("TreeMixture", 40_000, 21, ["grid"]).n_components == 10

@@ -40,6 +40,16 @@ def epochs_for(n_visits: int, n_rows: int) -> int:
     return between(10, n_visits // max(1, n_rows), 200)
 
 
+def stopped(n_epochs: int) -> dict[str, int]:
+    """Settings of a first look's training that ends where validation rows gain no more, for `_suited`."""
+    return {"n_epochs": n_epochs, "patience": _patience(n_epochs)}
+
+
+def _patience(n_epochs: int) -> int:
+    """How many epochs to wait for a better one."""
+    return max(5, n_epochs // 5)
+
+
 class Trained(Estimator):
     """What every training by gradient has: how long, how fast."""
 
@@ -114,7 +124,7 @@ class HeldOut(EarlyStopped):
         if run.valid is None:
             return {"n_epochs": n_epochs, "patience": None}
         # Of rows that were held out nobody has said how long to wait for a better epoch.
-        wait = self.patience if given.valid is not None or self.patience is not None else max(5, n_epochs // 5)
+        wait = self.patience if given.valid is not None or self.patience is not None else _patience(n_epochs)
         return {"n_epochs": n_epochs, "patience": wait}
 
     def _with_held_out(self, history: dict[str, Any], given: FitRun, run: FitRun) -> dict[str, Any]:

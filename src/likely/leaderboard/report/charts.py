@@ -80,6 +80,7 @@ def _as_svg(figure: Figure, label: str) -> str:
         # `savefig` draws a figure whose layout is still open twice, the first time for the layout alone.
         engine = figure.get_layout_engine()
         if engine is not None:
+            _leave_out_of_layout(figure)
             engine.execute(figure)
             figure.set_layout_engine(None)
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
@@ -96,6 +97,14 @@ def _as_svg(figure: Figure, label: str) -> str:
         text = text.replace(colour, f"var({name})")
     # What `hover` wrote into an id, escaped already, is what a browser shows under the pointer; no script is needed.
     return re.sub(rf'<g id="{_HOVER}([^"]*)"', r"<g><title>\1</title", text).replace("</title>>", "</title>")
+
+
+def _leave_out_of_layout(figure: Figure) -> None:
+    """What axes clip takes no room beyond them: asking each of hundreds of marks takes as long as drawing."""
+    for axes in figure.axes:
+        for artist in (*axes.lines, *axes.patches, *axes.collections):
+            if artist.get_clip_on():
+                artist.set_in_layout(False)
 
 
 def hover(artist: Any, words: str) -> None:

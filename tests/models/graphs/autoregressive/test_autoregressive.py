@@ -1,11 +1,14 @@
 """Chains against enumeration, quadrature and closed forms; orders, holes, odd tables."""
 
+from itertools import pairwise
+
 import equinox as eqx
 import jax
 import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
+from scipy.special import logsumexp
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import likely
@@ -81,6 +84,16 @@ def test_holes_of_trees_on_real_columns_against_quadrature():
     model = likely.Autoregressive(n_chains=2, n_importance=4000, schema=Schema.real(3), random_state=0).fit(rows)
     for hole in range(3):
         check_quadrature(model, rows, hole)
+
+
+def test_sums_of_runs_are_those_of_each_run(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    sizes = rng.integers(1, 9, 50)
+    logs, starts = 300 * rng.normal(size=sizes.sum()), np.concatenate([[0], np.cumsum(sizes)])
+    logs[starts[7] : starts[8]] = -np.inf  # a row that is impossible whatever its hole holds
+    logs[starts[9]] = -np.inf
+    expected = [logsumexp(logs[a:b]) for a, b in pairwise(starts)]
+    np.testing.assert_allclose(answers._log_sums(logs, starts), expected, rtol=1e-14)
 
 
 def test_counts_have_room_beyond_the_largest():

@@ -218,8 +218,23 @@ def _summed(chains: Chains, chain: int, rows: np.ndarray, holes: np.ndarray, col
     for at in _batches(np.arange(len(rows)), n_states, rows.shape[1]):
         listed = _listed(rows[at], holes[at], columns)
         logs = chains.log_terms(chain, listed.rows)
-        out[at] = [logsumexp(logs[a:b]) for a, b in zip(listed.starts[:-1], listed.starts[1:], strict=True)]
+        out[at] = _log_sums(logs, listed.starts)
     return out
+
+
+def _log_sums(logs: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Log Σ exp of each run of numbers, the i-th from starts[i] to starts[i + 1]; no run is empty.
+
+    All runs at once: a call of `logsumexp` for each of ten thousands takes longer than what is summed.
+
+    >>> np.exp(_log_sums(np.log([0.1, 0.2, 0.5]), np.array([0, 2, 3]))).round(9)
+    array([0.3, 0.5])
+    """
+    top = np.maximum.reduceat(logs, starts[:-1])
+    top = np.where(np.isfinite(top), top, 0)  # of a run that is impossible throughout
+    shares = np.exp(logs - np.repeat(top, np.diff(starts)))
+    with np.errstate(divide="ignore"):
+        return top + np.log(np.add.reduceat(shares, starts[:-1]))
 
 
 def _weighed(

@@ -80,7 +80,9 @@ class TreeMixture(CircuitModel):
 
     @classmethod
     def _suited(cls, n_rows, n_columns, kinds):
-        return {"n_components": between(1, n_rows // 200, 10)}
+        # Of few rows only validation says how many trees are worth their tables: of 4,000 customers in 15 columns ten
+        # lose 8 nats of the validation rows to one. Of many rows ten are not too many, and trying sizes takes long.
+        return {} if n_rows <= 10_000 else {"n_components": 10}
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> CircuitParams:
         rng = generator(key)

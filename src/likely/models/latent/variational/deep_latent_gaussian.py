@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Key
 from likely.columns import Columns
 from likely.contract.model import FitRun
 from likely.contract.settings import Sizes
-from likely.contract.trained import between, epochs_for
+from likely.contract.trained import between, epochs_for, stopped
 from likely.models.latent.variational.network import VAEParams, assemble
 from likely.models.latent.variational.posteriors import LOG_STD_LIMITS, Full, LowRank, log_density
 from likely.models.latent.variational.variational import Decoded
@@ -235,7 +235,7 @@ class DeepLatentGaussian(Decoded):
     @classmethod
     def _suited(cls, n_rows, n_columns, kinds):
         width = between(2, round(n_columns**0.5), 32)
-        return {"layers": (width, max(1, width // 2)), "n_epochs": epochs_for(100_000, n_rows)}
+        return {"layers": (width, max(1, width // 2)), **stopped(epochs_for(100_000, n_rows))}
 
     def _build(self):
         return Partial(

@@ -16,7 +16,7 @@ from jax.tree_util import Partial
 
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Sizes, one_of
-from likely.contract.trained import between, epochs_for
+from likely.contract.trained import between, epochs_for, stopped
 from likely.models.latent.variational.autoencoder import check_image
 from likely.models.latent.variational.network import Design, VAEParams, first_module, with_pseudo_inputs
 from likely.models.latent.variational.posteriors import FAMILIES
@@ -96,7 +96,7 @@ class VAE(Decoded):
 
     @classmethod
     def _suited(cls, n_rows, n_columns, kinds):
-        return {"n_components": between(2, round(n_columns**0.5), 32), "n_epochs": epochs_for(100_000, n_rows)}
+        return {"n_components": between(2, round(n_columns**0.5), 32), **stopped(epochs_for(100_000, n_rows))}
 
     def _build(self):
         design = Design(

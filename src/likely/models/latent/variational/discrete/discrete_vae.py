@@ -22,7 +22,7 @@ from likely.columns import Columns
 from likely.contract.evidence import Evidence
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Sizes, Unchecked, one_of
-from likely.contract.trained import between, epochs_for
+from likely.contract.trained import between, epochs_for, stopped
 from likely.gradients import ESTIMATORS, Estimator, make_estimator
 from likely.gradients.distributions import Discrete, Family
 from likely.gradients.relaxed import check_temperature
@@ -101,7 +101,7 @@ class DiscreteVAE(Variational):
 
     @classmethod
     def _suited(cls, n_rows, n_columns, kinds):
-        return {"n_components": between(4, n_columns // 2, 32), "n_epochs": epochs_for(200_000, n_rows)}
+        return {"n_components": between(4, n_columns // 2, 32), **stopped(epochs_for(200_000, n_rows))}
 
     def _build(self):
         return partial(first_module, self._design())
