@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import runpy
 import subprocess
 import sys
 import warnings
@@ -91,6 +92,13 @@ def test_help_lists_every_command_and_version_is_told():
     assert all(command in text for command in COMMANDS)
     assert succeed().stdout == text
     assert succeed("--version").stdout.strip() == f"likely {likely.__version__}"
+
+
+def test_the_module_is_the_command(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["likely", "--version"])
+    with pytest.raises(SystemExit, match="0"):
+        runpy.run_module("likely", run_name="__main__")
+    assert capsys.readouterr().out.strip() == f"likely {likely.__version__}"
 
 
 def test_the_command_line_loads_nothing_heavy():

@@ -15,7 +15,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy import stats
 from sklearn.base import clone
-from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 
 from likely.calibration.reading import class_probabilities, codes_of, has_classes
@@ -132,6 +131,8 @@ class CrossConformal:
         y = np.asarray(y).ravel()
         if not 2 <= self.n_folds <= len(y):
             raise ValueError(f"`n_folds` must be from 2 to the number of rows, {len(y)}, got {self.n_folds}.")
+        from sklearn.model_selection import KFold, StratifiedKFold  # loads a tenth of scikit-learn
+
         kind = StratifiedKFold if _are_names(self.predictor, y) else KFold
         folds = kind(self.n_folds, shuffle=True, random_state=self.random_state).split(np.zeros(len(y)), y)
         self.predictors_, self.fold_ = [], np.empty(len(y), dtype=np.intp)

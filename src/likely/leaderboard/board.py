@@ -13,15 +13,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likely.calibration import Assessment
 from likely.contract.evidence import Difference, Evidence
 from likely.datasets import CONVENTION, Dataset, TextDataset
 from likely.schema import Measure
 from likely.tabulation import frame_of
+
+if TYPE_CHECKING:
+    from likely.calibration import Assessment
 
 LEVEL = 0.95  # of every interval that is shown
 

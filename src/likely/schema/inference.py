@@ -31,7 +31,8 @@ def infer_series(name: str, series: Any, *, keep: bool = False) -> Column | Left
         return _times(name, series, dtype, keep)
     if series.dtype.is_temporal():
         raise SchemaError(
-            f"column {name!r} holds {dtype.lower()}s, which have no reading: turn them into numbers, such as seconds."
+            f"column {name!r} holds {dtype.lower()}s, which have no reading: turn them into numbers, such as seconds, or "
+            f"leave the column out, with --drop {name} (drop=[{name!r}])."
         )
     if series.dtype.is_numeric():
         return infer_numbers(name, series_cells(series), dtype, keep=keep)

@@ -59,9 +59,33 @@ def test_amounts_come_back(cents, locale, frame):
         ("0.123", 0.123, None),
         (".5", 0.5, None),
         ("US$ 5", 5, 5),
+        ("170 cm", 170, 170),
+        ("1.5kg", 1.5, None),
+        ("-14,9°C", None, -14.9),
+        ("12 m", 12, 12),
+        ("3 years", 3, 3),
         *(
             (cell, None, None)
-            for cell in ("", "x", "-", "1.2.3", "(5", "5)", "--5", "1 2", "$5 €", "12,34.5", "1-2", "%", "$", ".")
+            for cell in (
+                "",
+                "x",
+                "-",
+                "1.2.3",
+                "(5",
+                "5)",
+                "--5",
+                "1 2",
+                "$5 €",
+                "12,34.5",
+                "1-2",
+                "%",
+                "$",
+                ".",
+                "12m",
+                "A12",
+                "5 xy",
+                "€5 kg",
+            )
         ),
     ],
 )
@@ -111,7 +135,9 @@ def test_custom_or_an_option_decides_where_nothing_else_does(cells, separator, d
     ("cells", "why"),
     [
         (["1.5", "2,5"], "'1.5' on line 2 has a decimal point and '2,5' on line 3 a decimal comma"),
-        (["$5", "€6"], "more than one currency: '$5' on line 2, '€6' on line 3"),
+        (["$5", "€6"], "more than one currency or unit: '$5' on line 2, '€6' on line 3"),
+        (["170 cm", "1.7 m"], "more than one currency or unit: '170 cm' on line 2, '1.7 m' on line 3"),
+        (["1", "2", "x", "x"], "'x' on line 4 (and 1 other cell) is no number; --missing x reads them as unobserved"),
         (["12%", "0.12"], "only some of its numbers are percentages: '12%' on line 2, '0.12' on line 3"),
         (["1"] * 20 + ["refused"], "'refused' on line 22 is no number; --missing refused reads it as unobserved"),
         (["01234", "98765"], "'01234' is a code"),
@@ -132,6 +158,7 @@ def test_a_column_of_words_and_some_numbers_is_text_without_ado():
 
 def test_amounts_are_said_and_plain_numbers_are_not():
     assert table_of(["$1,234.50", "$5.10"]).notes == ("column 'a': '$1,234.50' is read as 1234.5.",)
+    assert table_of(["170 cm", "165 cm"]).notes == ("column 'a': '170 cm' is read as 170.",)
     assert table_of(["12%", "0%"]).notes == ("column 'a': '12%' is read as 12 (percent).",)
     assert table_of(["1.5", "2"]).notes == ()
 

@@ -1,6 +1,6 @@
-"""Numbers as people write them: `$1,234.56`, `1.234,50`, `€ 12`, `(1,234)`, `12%`, `−5`, `1e5`.
+"""Numbers as people write them: `$1,234.56`, `1.234,50`, `€ 12`, `(1,234)`, `12%`, `170 cm`, `−5`, `1e5`.
 
-A cell is taken apart into sign, currency, digits and percent sign by one expression. Whether a point or a comma stands
+A cell is taken apart into sign, currency or unit, digits and percent sign by one expression. Whether a point or a comma stands
 before the fraction is left open here: `reads` tells which cells are numbers under either of them, and a cell that is a
 number under one only is evidence for it. `1,234` and `1.234` are numbers under both, and not the same.
 """
@@ -19,11 +19,17 @@ _CODES = (
     r"kr|zł|Fr\."
 )
 _CURRENCY = rf"(?:US|A|C|R|HK|NZ|S)?\p{{Sc}}|{_CODES}"
+# Units of measurement stand behind the number. Those of one letter need a space: 12 m is a length, 12m may be a code.
+_UNITS = (
+    "°C|°F|°|km/h|km²|m²|m³|km|cm|mm|mi|ft|mph|m/s|kg|mg|lbs?|oz|ml|mL|kWh|kW|kcal|hPa|KB|MB|GB|TB|MHz|GHz|Hz|px|ms|"
+    "min|hrs?|sec|seconds?|minutes?|hours?|days?|weeks?|months?|years?|yrs?"
+)
+_LETTERS = "[mgltshWV]"
 _SPACE = r"[ \u00a0\u2009\u202f]"
 _CORE = r"(?:\d[\d.,'’\u00a0\u2009\u202f ]*?|[.,]\d+)(?:[eE][+-]?\d+)?"
 PARTS = (
     rf"^(?<open>\()?{_SPACE}?(?<sign>[+-]{_SPACE}?)?(?<before>{_CURRENCY})?{_SPACE}?(?<inner>[+-])?"
-    rf"(?<core>{_CORE}){_SPACE}?(?<after>{_CURRENCY}|%)?(?<trailing>-)?{_SPACE}?(?<close>\))?$"
+    rf"(?<core>{_CORE})(?:{_SPACE}?(?<after>{_CURRENCY}|%|{_UNITS})|{_SPACE}(?<letter>{_LETTERS}))?(?<trailing>-)?{_SPACE}?(?<close>\))?$"
 )
 _GROUPS = r"[ '’\u00a0\u2009\u202f]"
 _EXPONENT = r"(?:[eE][+-]?\d+)?"
@@ -40,9 +46,9 @@ AMBIGUOUS_POINT = (
 
 
 def taken_apart(cells: pl.Series) -> pl.DataFrame:
-    """Sign, currency, digits and percent sign of each cell, and whether it is a number with a decimal point or comma.
+    """Sign, unit, digits and percent sign of each cell, and whether it is a number with a decimal point or comma.
 
-    Columns `core`, `negative`, `currency`, `percent`, `point`, `comma`; the last two are never null.
+    Columns `core`, `negative`, `unit` (a currency or one of measurement), `percent`, `point`, `comma`; the last two are never null.
     """
     import polars as pl
 
@@ -59,7 +65,7 @@ def taken_apart(cells: pl.Series) -> pl.DataFrame:
     return parts.select(
         core,
         (pl.col("open").is_not_null() | pl.col("trailing").is_not_null() | minus).alias("negative"),
-        pl.coalesce("before", pl.when(pl.col("after") != "%").then("after")).alias("currency"),
+        pl.coalesce("before", pl.when(pl.col("after") != "%").then("after"), "letter").alias("unit"),
         (pl.col("after") == "%").fill_null(False).alias("percent"),
         (valid & core.str.contains(_POINT).fill_null(False)).alias("point"),
         (valid & core.str.contains(_COMMA).fill_null(False)).alias("comma"),
@@ -88,7 +94,7 @@ class NumberTally:
     percent: str | None = None
     bare: str | None = None  # is another number than zero, and has no percent sign
     changed: str | None = None  # is another number than zero, and more than digits and a point
-    currencies: dict[str, str] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)  # currencies and those of measurement
     fraction_signs: frozenset[str] = frozenset()  # those of . , e that stand in any cell
 
     def add(self, values: pl.Series, parts: pl.DataFrame) -> None:
@@ -110,9 +116,9 @@ class NumberTally:
         for sign in self.fraction_signs ^ set(".,e"):
             if core.str.contains("[eE]" if sign == "e" else f"[{sign}]").any():
                 self.fraction_signs |= {sign}
-        for currency in parts["currency"].filter(number).drop_nulls().unique(maintain_order=True):
-            if currency not in self.currencies:
-                self.currencies[currency] = values.filter(number & (parts["currency"] == currency))[0]
+        for unit in parts["unit"].filter(number).drop_nulls().unique(maintain_order=True):
+            if unit not in self.units:
+                self.units[unit] = values.filter(number & (parts["unit"] == unit))[0]
 
     def are_whole(self, decimal: str) -> bool:
         """Whether all of the numbers are written without a fraction."""

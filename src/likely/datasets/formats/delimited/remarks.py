@@ -79,7 +79,7 @@ def _describe_numbers(notes: Notes, name: str, found: Plan, tally: numbers.Numbe
     plain = found.by == "file" and found.decimal == "." and tally.changed is None
     if found.by is None or plain or tally.either is None:
         if tally.changed is not None:
-            sort = f"number {found.decimal} {unit} {sorted(tally.currencies)}"
+            sort = f"number {found.decimal} {unit} {sorted(tally.units)}"
             notes.on(name, sort, f"{tally.changed!r} is read as {_read(tally.changed, found)}{unit}")
         return
     other = "," if found.decimal == "." else "."

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _PIECE = 1 << 16
 _N_SNIFFED = 1000  # cells at even distances: unless half of them are numbers, a column does not hold numbers
-_NEARLY = 0.9  # From this share on a column that is not all numbers (or dates) says which cell is none.
+_NEARLY = 0.5  # From this share on a column that is not all numbers (or dates) says which cell is none.
 _MOST_WORDS = 3  # that a remark proposes to read as unobserved
 _EXACT = 2.0**53  # Up to here floats hold all integers.
 
@@ -148,7 +148,7 @@ def _plan_numbers(cells: pl.Series, options: TableOptions, line_of: LineOf) -> P
     if odd.words:
         return Plan(why=odd.reason("number", line_of, wanted))
     both = tally.point is not None and tally.comma is not None and wanted is None
-    if both or len(tally.currencies) > 1 or (tally.percent is not None and tally.bare is not None):
+    if both or len(tally.units) > 1 or (tally.percent is not None and tally.bare is not None):
         return Plan(why=_contradiction(tally, line_of))
     if wanted is None and (tally.point or tally.comma or not tally.either):
         wanted = "," if tally.comma else "."
@@ -159,9 +159,9 @@ def _contradiction(tally: numbers.NumberTally, line_of: LineOf) -> str:
     def at(cell: str | None) -> str:
         return f"{cell!r} on line {line_of(cell or '')}"
 
-    if len(tally.currencies) > 1:
-        one, other, *_ = tally.currencies.values()
-        return f"kept as text, since it holds more than one currency: {at(one)}, {at(other)}"
+    if len(tally.units) > 1:
+        one, other, *_ = tally.units.values()
+        return f"kept as text, since it holds more than one currency or unit: {at(one)}, {at(other)}"
     if tally.percent is not None and tally.bare is not None:
         return f"kept as text, since only some of its numbers are percentages: {at(tally.percent)}, {at(tally.bare)}"
     return (
@@ -210,7 +210,7 @@ class _Odd:
         self.words += [word for word in others.head(_MOST_WORDS + 1) if word not in self.words]
 
     def reason(self, sort: str, line_of: LineOf, decimal: str | None) -> str:
-        """Why the column stays text, if nearly all of its cells are numbers; else nothing, for it is text."""
+        """Why the column stays text, if half of its cells are numbers; else nothing, for it is text."""
         if self.n_odd > (1 - _NEARLY) * (self.n_cells - self.n_markers):
             return ""
         others = "" if self.n_odd == 1 else f" (and {self.n_odd - 1:,} other cell{'s' if self.n_odd > 2 else ''})"
