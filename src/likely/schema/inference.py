@@ -31,8 +31,8 @@ def infer_series(name: str, series: Any, *, keep: bool = False) -> Column | Left
         return _times(name, series, dtype, keep)
     if series.dtype.is_temporal():
         raise SchemaError(
-            f"column {name!r} holds {dtype.lower()}s, which have no reading: turn them into numbers, such as seconds, or "
-            f"leave the column out, with --drop {name} (drop=[{name!r}])."
+            f"column {name!r} holds {dtype.partition('(')[0].lower()}s, which have no reading: turn them into numbers, "
+            f"such as seconds, or leave the column out (--drop {name}, drop=[{name!r}])."
         )
     if series.dtype.is_numeric():
         return infer_numbers(name, series_cells(series), dtype, keep=keep)
@@ -54,7 +54,7 @@ def infer_cells(name: str, cells: Sequence, *, dtype: str | None = None, keep: b
     odd = next(cell for cell in present if not isinstance(cell, str))
     raise TypeError(
         f"column {name!r} holds {odd!r} of type {type(odd).__name__}: each argument must be a string or a number, "
-        "and a column all of one or all of the other."
+        f"and a column all of one or all of the other. Turn it into such, or leave the column out (--drop {name})."
     )
 
 

@@ -12,8 +12,8 @@ HOLES = (
 # is among the jobs of a census, and `none` on a scale of pain.
 SIGNS = ("-", "--", "---", ".", "..", "...", "*", "**", "–", "—", "_", "/")
 MARKERS = (
-    *SIGNS, "na", "n.a.", "n. a.", "none", "missing", "unknown", "not available", "not applicable", "no data", "no answer",
-    "nil", "nd", "n.d.", "tbd", "k.a.", "k. a.", "keine angabe",
+    *SIGNS, "na", "n.a.", "n. a.", "none", "missing", "unknown", "not available", "not applicable", "no data",
+    "no answer", "nil", "nd", "n.d.", "tbd", "k.a.", "k. a.", "keine angabe",
 )  # fmt: skip
 
 # Pairs of words for yes and no, in small letters. A column is Boolean where all of its words are of one pair.

@@ -1,8 +1,9 @@
 """Numbers as people write them: `$1,234.56`, `1.234,50`, `€ 12`, `(1,234)`, `12%`, `170 cm`, `−5`, `1e5`.
 
-A cell is taken apart into sign, currency or unit, digits and percent sign by one expression. Whether a point or a comma stands
-before the fraction is left open here: `reads` tells which cells are numbers under either of them, and a cell that is a
-number under one only is evidence for it. `1,234` and `1.234` are numbers under both, and not the same.
+A cell is taken apart into sign, unit (a currency or one of measurement), digits and percent sign by one expression.
+Whether a point or a comma stands before the fraction is left open here: `reads` tells which cells are numbers under
+either of them, and a cell that is a number under one only is evidence for it. `1,234` and `1.234` are numbers under
+both, and not the same.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ AMBIGUOUS_POINT = (
 def taken_apart(cells: pl.Series) -> pl.DataFrame:
     """Sign, unit, digits and percent sign of each cell, and whether it is a number with a decimal point or comma.
 
-    Columns `core`, `negative`, `unit` (a currency or one of measurement), `percent`, `point`, `comma`; the last two are never null.
+    Columns `core`, `negative`, `unit`, `percent`, `point`, `comma`; the last two are never null.
     """
     import polars as pl
 
