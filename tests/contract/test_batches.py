@@ -1,5 +1,6 @@
 """Many rows are answered in batches: evidence, filled and drawn rows, and fits, as in one go."""
 
+import jax
 import numpy as np
 import polars as pl
 import pytest
@@ -11,6 +12,8 @@ from likely.columns.columns import Columns
 from likely.contract import batches, evidence
 from likely.contract.batches import joined
 from likely.contract.evidence import Evidence
+from likely.models.graphs.bayesian_network import learning
+from likely.models.graphs.structure import chow_liu
 from likely.models.latent.mixture import chunks, mixture
 from likely.schema import frame_rows
 
@@ -184,3 +187,34 @@ def test_a_model_that_holds_all_rows_says_so_before_it_starts(monkeypatch):
     monkeypatch.setenv(memory.VARIABLE, "2MB")
     with pytest.raises(ValueError, match=r"TreeMixture holds all rows while it learns.*such as Independent, Mixture"):
         likely.TreeMixture(2).fit(rows)
+
+
+@pytest.mark.parametrize("holes", [False, True])
+def test_networks_of_rows_on_the_disk_are_those_of_rows_in_memory(holes, monkeypatch):
+    rows = table().select("real", "bit", "word", "count")
+    rows = rows if holes else rows.drop_nulls()
+    make = lambda: likely.BayesianNetwork(max_iter=3, random_state=0)  # noqa: E731
+    whole = make().fit(rows)
+    monkeypatch.setattr(memory, "SPILL_BYTES", 100)
+    monkeypatch.setattr(learning, "_ROWS_COUNTED", 100)
+    monkeypatch.setattr(chow_liu, "_INDICATORS", 1000)
+    monkeypatch.setattr(chow_liu, "_CELLS_MOVED", 300)
+    found = make().fit(rows)
+    assert found.graph_ == whole.graph_
+    for one, other in zip(jax.tree.leaves(found.params_), jax.tree.leaves(whole.params_), strict=True):
+        assert np.allclose(one, other, rtol=1e-9, atol=0)
+
+    honest = learning._complete
+    monkeypatch.setattr(
+        learning, "_complete", lambda node, *some: honest(node, *some[:2], some[2] * (len(some[2]) > 90))
+    )
+    forgetful = make().fit(rows)  # of the last part, or of those with few rows
+    assert not np.allclose(forgetful.history_["objective"][0], whole.history_["objective"][0], rtol=1e-6)
+
+
+def test_only_networks_whose_graph_is_searched_for_hold_all_rows(monkeypatch):
+    rows = np.random.default_rng(0).integers(0, 2, (60_000, 4)).astype(float)
+    monkeypatch.setenv(memory.VARIABLE, "2MB")
+    with pytest.raises(ValueError, match="BayesianNetwork holds all rows while it learns"):
+        likely.BayesianNetwork(structure="search").fit(rows)
+    assert len(likely.BayesianNetwork().fit(rows).graph_.nodes) == 4

@@ -86,12 +86,17 @@ class TableEstimator(TableHooks, Estimator):
     def _check_memory(self, X: Any) -> None:
         """Refuse, before any work, a table that a fit would have to hold and memory does not."""
         n_bytes = _BYTES_HELD * len(X) * (np.shape(X)[1] if hasattr(X, "shape") else 1)
-        if self._holds_rows and n_bytes > _SMALL and n_bytes > memory_limit():
+        if self._must_hold_rows and n_bytes > _SMALL and n_bytes > memory_limit():
             raise ValueError(
                 f"{type(self).__name__} holds all rows while it learns: these take about {n_bytes / 1e9:,.1f} GB, and "
                 f"{memory_limit() / 1e9:,.1f} are free: give fewer rows, or use a model that goes over rows block by "
                 f"block, such as {', '.join(_STREAMED)}."
             )
+
+    @property
+    def _must_hold_rows(self) -> bool:
+        """Whether a fit with these settings holds all rows."""
+        return self._holds_rows
 
     def _fit_cells(self, encoded: np.ndarray, weight: np.ndarray | None = None) -> Cells:
         """The cells of the columns, as rows of a fit ask for."""

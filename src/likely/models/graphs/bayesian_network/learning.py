@@ -7,6 +7,7 @@ prior's part, and never falls (Dempster, Laird and Rubin, 1977; exact expectatio
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +27,7 @@ from likely.models.graphs.bayesian_network.rows import NetworkRows, Piece
 
 TABLE_COUNTS = 2.0 ** np.arange(-2, 7.5, 0.5)  # rows of ignorance that are compared
 _ROWS_TOGETHER = 4096  # whose expectations are held at a time
+_ROWS_COUNTED = 1 << 16  # in double precision, while they are counted
 
 
 @dataclass(frozen=True)
@@ -89,17 +91,22 @@ def fit_params(
     EM begins at `start`, or at the tables of the rows in which a family is whole.
     """
     weights = np.ones(len(rows)) if weights is None else weights
-    holed = np.isnan(rows).any(axis=1)
-    fixed = complete_statistics(rows[~holed], layout, weights[~holed])
-    if not holed.any():
+    holed = holed_rows(rows)
+    with_holes, whole = np.flatnonzero(holed), np.flatnonzero(~holed)
+    fixed = complete_statistics(rows, layout, weights)
+    if not len(with_holes):
         params = maximised(fixed, layout, prior)
-        return params, [float(np.average(NetworkRows(layout, params).of_complete(rows), weights=weights))], True
+        return (
+            params,
+            [float(np.average(_of_complete(rows, NetworkRows(layout, params), whole), weights=weights))],
+            True,
+        )
     params = maximised(available_statistics(rows, layout, weights), layout, prior) if start is None else start
     history: list[float] = []
     for _ in range(max_iter):
         answers = NetworkRows(layout, params, budget)
-        found, log_evidence = expected_statistics(rows[holed], answers, weights[holed])
-        complete = weights[~holed] @ answers.of_complete(rows[~holed])
+        found, log_evidence = expected_statistics(rows, answers, weights, with_holes)
+        complete = weights[whole] @ _of_complete(rows, answers, whole)
         total = log_evidence + complete + log_prior(params, layout, prior)
         history.append(float(total / weights.sum()))
         if len(history) > 1 and history[-1] - history[-2] < tol:
@@ -124,7 +131,7 @@ def prior_and_params(
     """
     prior = prior.by_rows(rows, layout, weights)
     params, history, done = fit_params(rows, layout, prior, max_iter, tol, budget, weights)
-    if not np.isnan(rows).any():
+    if not holed_rows(rows).any():
         return prior, params, history, done
     found, _ = expected_statistics(rows, NetworkRows(layout, params, budget), weights)
     again = prior.by_counts(found, layout)
@@ -134,26 +141,79 @@ def prior_and_params(
     return prior, params, history, done
 
 
+# ------------------------------------------------------------------------- rows
+def holed_rows(rows: np.ndarray) -> np.ndarray:
+    """(n,) which rows have holes."""
+    return np.concatenate([np.isnan(rows[part]).any(axis=1) for part in _parts(0, len(rows))])
+
+
+def means_of(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """(d,) means of the observed cells."""
+    sums, seen = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
+    for part in _parts(0, len(rows)):
+        some = np.asarray(rows[part], np.float64)
+        own = np.ones(len(some)) if weights is None else weights[part]
+        sums += np.nansum(some if weights is None else some * own[:, None], axis=0)
+        seen += own @ ~np.isnan(some)
+    return sums / seen
+
+
+def _of_complete(rows: np.ndarray, answers: NetworkRows, numbers: np.ndarray) -> np.ndarray:
+    """Log p of the rows of these numbers, which have no holes."""
+    return np.concatenate([answers.of_complete(rows[numbers[part]]) for part in _parts(0, len(numbers))])
+
+
+def _parts(first: int, end: int) -> list[slice]:
+    """Rows from the first to before the end, as many at a time as are counted together; one part at least."""
+    return [slice(at, min(end, at + _ROWS_COUNTED)) for at in range(first, max(end, first + 1), _ROWS_COUNTED)]
+
+
 # ------------------------------------------------------------------- statistics
+Count = Callable[[np.ndarray, np.ndarray], list[np.ndarray]]  # statistics of some rows and their weights
+
+
 def complete_statistics(rows: np.ndarray, layout: Layout, weights: np.ndarray) -> list[np.ndarray]:
-    """Of each node: counts (q, K); sums of products of (1, real parents, x) (q, k, k); or rows and sum (q, 2)."""
+    """Of each node, of rows without holes: counts (q, K); sums of products of (1, real parents, x) (q, k, k); or rows
+    and sum (q, 2).
+    """
     answers = NetworkRows(layout, layout.empty())
-    parts = [(rows[a:b], weights[a:b]) for a, b in distributed.shares(len(rows))]
-    return distributed.summed(
-        [[_complete(node, some, answers._row(node, some), own) for node in layout.nodes] for some, own in parts]
-    )
+
+    def count(some: np.ndarray, own: np.ndarray) -> list[np.ndarray]:
+        some, own = _those(~np.isnan(some).any(axis=1), some, own)
+        return [_complete(node, some, answers._row(node, some), own) for node in layout.nodes]
+
+    return _counted(rows, weights, count)
 
 
 def available_statistics(rows: np.ndarray, layout: Layout, weights: np.ndarray) -> list[np.ndarray]:
     """The same, of each node from the rows in which it and its parents are observed: where EM starts."""
-    answers, out = NetworkRows(layout, layout.empty()), []
-    for node in layout.nodes:
-        family = [node.place, *node.discrete, *node.real]
-        seen = ~np.isnan(rows[:, family]).any(axis=1)
-        own, own_weights = rows[seen], weights[seen]
-        parts = [(own[a:b], own_weights[a:b]) for a, b in distributed.shares(len(own))]
-        out.append(distributed.summed([_complete(node, some, answers._row(node, some), w) for some, w in parts]))
-    return out
+    answers = NetworkRows(layout, layout.empty())
+
+    def count(some: np.ndarray, own: np.ndarray) -> list[np.ndarray]:
+        out = []
+        for node in layout.nodes:
+            seen = ~np.isnan(some[:, [node.place, *node.discrete, *node.real]]).any(axis=1)
+            family, its = _those(seen, some, own)
+            out.append(_complete(node, family, answers._row(node, family), its))
+        return out
+
+    return _counted(rows, weights, count)
+
+
+def _counted(rows: np.ndarray, weights: np.ndarray, count: Count) -> list[np.ndarray]:
+    """Sums of statistics over all rows, which are read a part after the other."""
+    shares = []
+    for first, end in distributed.shares(len(rows)):
+        total: list[np.ndarray] | None = None
+        for part in _parts(first, end):
+            found = count(np.asarray(rows[part], np.float64), weights[part])
+            total = found if total is None else [one + two for one, two in zip(total, found, strict=True)]
+        shares.append(total)
+    return distributed.summed(shares)
+
+
+def _those(wanted: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return (rows, weights) if wanted.all() else (rows[wanted], weights[wanted])
 
 
 def _complete(node: Node, rows: np.ndarray, row: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -174,18 +234,28 @@ def _complete(node: Node, rows: np.ndarray, row: np.ndarray, weights: np.ndarray
 
 
 def expected_statistics(
-    rows: np.ndarray, answers: NetworkRows, weights: np.ndarray | None = None
+    rows: np.ndarray,
+    answers: NetworkRows,
+    weights: np.ndarray | None = None,
+    numbers: np.ndarray | None = None,
 ) -> tuple[list[np.ndarray], float]:
-    """The same of rows with holes, expected given what is observed; and their log-evidence in all."""
+    """The same of rows with holes, expected given what is observed; and their log-evidence in all.
+
+    Parameters
+    ----------
+    numbers : of the rows that are asked about; all without.
+    """
     layout = answers.layout
     weights = np.ones(len(rows)) if weights is None else weights
+    numbers = np.arange(len(rows)) if numbers is None else numbers
     empty = complete_statistics(rows[:0], layout, weights[:0])
     parts = []
-    for first, end in distributed.shares(len(rows)):
+    for first, end in distributed.shares(len(numbers)):
         out, total = [np.zeros_like(one) for one in empty], 0.0
         for start in range(first, end, _ROWS_TOGETHER):
-            for piece in answers.pieces(rows[start : min(end, start + _ROWS_TOGETHER)], needed=True):
-                total += _add_piece(piece, answers, out, weights[start:][piece.index])
+            own = numbers[start : min(end, start + _ROWS_TOGETHER)]
+            for piece in answers.pieces(np.asarray(rows[own], np.float64), needed=True):
+                total += _add_piece(piece, answers, out, weights[own][piece.index])
         parts.append((out, np.array(total)))
     found, log_evidence = distributed.summed(parts)
     return found, float(log_evidence)

@@ -23,7 +23,7 @@ from likely.contract.model import FitRun, InStandardUnits, Model
 from likely.contract.settings import Count, NonNegative, Positive, Share, Unchecked, Whole
 from likely.models.graphs.bayesian_network.building import given_structure, network_of_tables
 from likely.models.graphs.bayesian_network.cutting import cut_columns
-from likely.models.graphs.bayesian_network.learning import Prior, fit_params, prior_and_params
+from likely.models.graphs.bayesian_network.learning import Prior, fit_params, means_of, prior_and_params
 from likely.models.graphs.bayesian_network.nodes import Layout, NetworkParams
 from likely.models.graphs.bayesian_network.questions import Marginals, Questions
 from likely.models.graphs.bayesian_network.rows import NetworkRows
@@ -113,7 +113,7 @@ class BayesianNetwork(Model):
     inference: Literal["auto", "exact"] = "auto"
     memory_budget: Positive | None = None
 
-    _weighted = _holds_rows = True
+    _weighted = True
     _why_not: ClassVar[dict] = WITHOUT_CODE
 
     # ---------------------------------------------------------------------- building
@@ -169,7 +169,7 @@ class BayesianNetwork(Model):
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> NetworkParams:
         vars(self).pop("_layout", None)
-        rows = np.asarray(rows, np.float64)
+        rows = np.asarray(rows, np.float64) if self._must_hold_rows else rows
         graph, knowledge = given_structure(self.structure, self.cells_, self.schema_), self._knowledge
         prior = self._prior(rows, run.weight)
         if graph is None:
@@ -336,13 +336,18 @@ class BayesianNetwork(Model):
 
     # ---------------------------------------------------------------------- plumbing
     def _prior(self, rows: np.ndarray, weights: np.ndarray | None = None) -> Prior:
-        means = np.nan_to_num(_means(rows, weights), nan=1.0)
+        means = np.nan_to_num(means_of(rows, weights), nan=1.0)
         return Prior(self._count, self.prior == "bdeu", self.min_variance, np.maximum(means, 1e-6))
 
     @property
     def _count(self) -> float:
         """Rows of ignorance in scores and of numbers."""
         return 1.0 if self.pseudo_count is None else self.pseudo_count
+
+    @property
+    def _must_hold_rows(self) -> bool:
+        """Where the graph is given or a tree, rows are gone over by parts."""
+        return isinstance(self.structure, str) and self.structure in LEARNED and self.structure != "tree"
 
     @property
     def _knowledge(self) -> Knowledge:
@@ -391,10 +396,3 @@ class BayesianNetwork(Model):
         leaves = [exact[jax.tree_util.keystr(path)] for path, _ in paths[0]]
         model.params_ = jax.tree_util.tree_unflatten(paths[1], leaves)
         return model
-
-
-def _means(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """(d,) means of the observed cells."""
-    if weights is None:
-        return np.nanmean(rows, axis=0)
-    return np.nansum(rows * weights[:, None], axis=0) / (weights @ ~np.isnan(rows))
