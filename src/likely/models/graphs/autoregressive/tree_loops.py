@@ -54,7 +54,8 @@ def descend(nodes, node, codes, i):
 def descend_together(nodes, root, codes, first, active, n, node_of, out):
     """The same for the rows first + active[:n], level by level, into out[active]; `active` and `node_of` are used up.
 
-    One after the other, the processor would guess wrong at every node which way a row goes on.
+    One after the other, the processor would guess wrong at every node which way a row goes on. Nor does a row's end
+    branch: each is written down as one that goes on, and its place is taken by the next unless it does.
     """
     node_of[:n] = root
     while n > 0:
@@ -62,13 +63,11 @@ def descend_together(nodes, root, codes, first, active, n, node_of, out):
         for q in range(n):
             i, node = active[q], node_of[q]
             f = nodes[node, 0]
-            if f < 0:
-                out[i] = nodes[node, 2]
-            else:
-                k = codes[first + i, f]
-                active[left] = i
-                node_of[left] = nodes[node, 1] + 1 - ((nodes[node, 3 + (k >> 5)] >> (k & 31)) & 1)
-                left += 1
+            out[i] = nodes[node, 2]
+            k = codes[first + i, max(f, 0)]
+            active[left] = i
+            node_of[left] = nodes[node, 1] + 1 - ((nodes[node, 3 + (k >> 5)] >> (k & 31)) & 1)
+            left += f >= 0
         n = left
 
 
