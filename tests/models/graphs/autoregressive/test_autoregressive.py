@@ -267,12 +267,13 @@ def test_categories_without_an_order_are_split_as_sets():
     assert sizes[True] > 10
 
 
-def test_threads_change_no_bit(monkeypatch):
+@pytest.mark.parametrize("kind", ["trees", "boosting"])
+def test_threads_change_no_bit(kind, monkeypatch):
     rows = discrete_rows(0, n=2000, holes=0.1)
     found = []
     for n in (1, 3):
         monkeypatch.setattr("likely.montecarlo.compiled.n_threads", lambda n=n: n)
-        model = likely.Autoregressive(**EASY, schema=discrete_schema(), random_state=0).fit(rows)
+        model = likely.Autoregressive(kind, **EASY, schema=discrete_schema(), random_state=0).fit(rows)
         found.append((model.params_, model.score_samples(rows), model.sample(1000)))
     jax.tree.map(np.testing.assert_array_equal, *found)
 

@@ -9,6 +9,7 @@ level of halves; of a row: trees × depth.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -100,16 +101,33 @@ def fit_boosting(
     rows: np.ndarray, columns: Columns, orders: np.ndarray, boosting: Boosting, seed: int
 ) -> BoostedParams:
     """Boosted trees for every cell of every chain."""
+    from likely.montecarlo.compiled import n_threads
+
     x = np.asarray(rows, np.float64)
     named = np.array([kind == "categorical" for kind in columns.kinds]) & (np.array(columns.n_categories) <= MOST_NAMED)
     named &= ~np.array(columns.ordered or (False,) * columns.n_columns)
-    learned = [
-        [_fit_cell(x, int(j), order[: int(np.argsort(order)[j])], columns, named, boosting, (seed, chain, int(j)))
-         for j in range(columns.n_columns)]
+    tasks = [
+        (x, int(j), order[: int(np.argsort(order)[j])], columns, named, boosting, (seed, chain, int(j)))
         for chain, order in enumerate(orders)
-    ]  # fmt: skip
+        for j in range(columns.n_columns)
+    ]
+    with ThreadPoolExecutor(n_threads()) as pool:
+        learned = list(pool.map(lambda task: _on_one_thread(*task), tasks))
     most_named = max((n for n, is_named in zip(columns.n_categories, named, strict=True) if is_named), default=1)
     return _joined(learned, orders, -(-most_named // 32))
+
+
+def _on_one_thread(*task: Any) -> Learned:
+    """`_fit_cell`, with cells side by side rather than the loops of each.
+
+    On a busy machine loops whose threads wait for each other take twenty times as long, and the order of their sums
+    depends on how many there are.
+    """
+    import sklearn.ensemble  # noqa: F401  # Only threads of libraries that are loaded can be limited.
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    with threadpool_limits(1, "openmp"):
+        return _fit_cell(*task)
 
 
 def _fit_cell(
@@ -209,9 +227,8 @@ def _marginal(cells: np.ndarray, kind: str, n_categories: int) -> Learned:
     return Learned([], [], np.log(counts / n), classes, 1.0, n)
 
 
-def _joined(learned: list[list[Learned]], orders: np.ndarray, n_words: int) -> BoostedParams:
+def _joined(flat: list[Learned], orders: np.ndarray, n_words: int) -> BoostedParams:
     """What was learned of all cells, chain by chain, as one set of arrays; sets of categories take so many words."""
-    flat = [cell for chain in learned for cell in chain]
     trees = [tree for cell in flat for tree in cell.trees]
     starts = np.concatenate([[0], np.cumsum([len(tree.feature) for tree in trees])]).astype(np.int64)
     join = lambda parts, dtype, *shape: on_device(  # noqa: E731
