@@ -38,6 +38,8 @@ FOUND = [
     ("schema", b'"image_shape": null', b'"image_shape": "wide"'),
     ("npy", b"'<U1', 'fortran_order': False, 'shape': (1, 2), }", b"'<U0', 'fortran_order': False, 'shape': (-1,), }"),
     ("npy", b"'shape': (4, 3)", b"'shape': (-4, 3)"),
+    ("npy", b"'shape': (4, 3), }", b"'shape': (0,), }  "),
+    ("npy", b"'shape': (4, 3), }", b"'shape': (3, 0), }"),
 ]
 
 

@@ -310,6 +310,8 @@ def _describe(
     if isinstance(rows, np.ndarray):
         if rows.ndim == 0:
             raise DataError(f"{path} holds a single number; needed is a matrix, a row per observation.")
+        if 0 in rows.shape:
+            raise DataError(f"{path} has no cells: its shape is {rows.shape}.")
         if rows.ndim > 2:
             shape = shape or rows.shape[1:]
         rows = rows.reshape(len(rows), -1) if rows.ndim != 2 else rows
