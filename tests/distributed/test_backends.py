@@ -85,6 +85,22 @@ def test_bagging_is_the_same_in_threads(rows):
         np.testing.assert_array_equal(probabilities(), here)
 
 
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_ngrams_are_counted_alike_by_any_workers(backend):
+    rng = np.random.default_rng(0)
+    sentences = [[f"w{number}" for number in rng.zipf(1.5, 9) % 40] for _ in range(200)]
+
+    def counted() -> list[np.ndarray]:
+        model = likely.NGram(3, random_state=0).fit(sentences)
+        return [np.asarray(array) for array in model._arrays().values()]
+
+    here = counted()
+    for n_jobs in (2, 3) if backend == "threading" else (2,):
+        with joblib.parallel_config(backend, n_jobs=n_jobs):
+            for found, expected in zip(counted(), here, strict=True):
+                np.testing.assert_array_equal(found, expected)
+
+
 def test_grid_search_is_the_same_in_threads(rows):
     def scores(n_jobs: int | None) -> np.ndarray:
         search = GridSearchCV(likely.Mixture(random_state=0), {"n_components": [1, 2]}, cv=2, n_jobs=n_jobs)

@@ -2,7 +2,9 @@
 
 The n-grams of one order are numbered in the order of (number of their context, last word), so that the (n+1)-grams of a
 position are ranked by one 64-bit key: number of the n-gram before it times V plus its word. Radix sort ranks them.
-Text that does not fit goes chunk by chunk into sorted runs in files, and runs of equal age are merged.
+Text that does not fit goes chunk by chunk into sorted runs in files, and runs of equal age are merged. Joblib ranks the
+chunks, one after the other unless a `joblib.parallel_config` around the call says otherwise: sorted counts are the same
+however the text was cut.
 
 The trie is flat: entry i < V is the word i, the entries of order 2, 3 ... follow, and the children of entry i, its
 one-word extensions in the order of their words, are entries start[i] to start[i + 1].
@@ -10,10 +12,13 @@ one-word extensions in the order of their words, are entries start[i] to start[i
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs  # type: ignore[import-untyped]
 from numba import njit
 
 from likely.datasets.text.encoded import Encoded, Spill, room
@@ -103,7 +108,7 @@ class _Level:
     def __init__(self, encoded: Encoded, numbers: np.ndarray, order: int, memory_budget: int):
         self.encoded, self.numbers, self.order = encoded, numbers, order
         self.share = memory_budget // 16
-        self.size = chunk_size(memory_budget)
+        self.size = shared_chunk_size(memory_budget, len(numbers), effective_n_jobs())
         self.starts = range(0, len(numbers), self.size)
         self.whole: tuple[np.ndarray, ...] | None = None  # If there is only one chunk, it is ranked once and kept.
 
@@ -115,8 +120,8 @@ class _Level:
         # How often each run was merged, and the run. Two that were merged as often are merged at once, as a binary
         # counter carries: no key is copied more than log2(number of chunks) times.
         runs: list[tuple[int, Any]] = []
-        for start in self.starts:
-            times, run = 0, _kept(_ranked(self._keys(start))[:2], self.share)
+        for start, ranked in self._each_ranked(self.starts):
+            times, run = 0, _kept(ranked[:2], self.share)
             while runs and (runs[-1][0] == times or start == self.starts[-1]):
                 times, run = times + 1, _merged(runs.pop()[1], run, self.share)
             runs.append((times, run))
@@ -126,14 +131,19 @@ class _Level:
         """Put the numbers of this order in place of those of the order below; the suffix of every entry."""
         suffix = room(len(keys), np.int64, self.share)
         # From the end to the beginning: a chunk's keys need the old numbers of the position just before it.
-        for start in reversed(self.starts):
-            own, _, ranks = self.whole or _ranked(self._keys(start))
+        chunks = self._each_ranked(reversed(self.starts)) if self.whole is None else [(0, self.whole)]
+        for start, (own, _, ranks) in chunks:
             numbers = np.append(np.searchsorted(keys, own) if self.whole is None else np.arange(len(own)), -1)[ranks]
             places, seen = slice(start, start + len(ranks)), ranks >= 0
             # The n-gram without its first word ends at the same position, where its number still stands.
             suffix[numbers[seen]] = self.numbers[places][seen] + lower_bound
             self.numbers[places] = numbers
         return suffix
+
+    def _each_ranked(self, starts: Iterable[int]) -> Iterator[tuple[int, Any]]:
+        """(start, ranked keys) of chunks; those that are ranked at the same time were given their keys before."""
+        first, again = itertools.tee(starts)
+        return zip(again, Parallel(return_as="generator")(delayed(_rank)(self._keys(s)) for s in first), strict=True)
 
     def _keys(self, start: int) -> np.ndarray:
         """Number of the (n-1)-gram before each position times V plus its word; -1 where there is none."""
@@ -151,6 +161,18 @@ class _Level:
 def chunk_size(memory_budget: int) -> int:
     """Positions of the text that are worked on at a time."""
     return max(_LEAST_CHUNK, memory_budget // _BYTES_A_POSITION)
+
+
+def shared_chunk_size(memory_budget: int, n_positions: int, n_jobs: int) -> int:
+    """The same where so many chunks are ranked at a time, and as many again wait: each job has some of the text."""
+    if n_jobs == 1:
+        return chunk_size(memory_budget)
+    return max(_LEAST_CHUNK, min(chunk_size(memory_budget // (2 * n_jobs)), -(-n_positions // n_jobs)))
+
+
+def _rank(keys: np.ndarray) -> Any:
+    """`_ranked`, by a name that another process finds."""
+    return _ranked(keys)
 
 
 def _count_words(encoded: Encoded, step: int) -> np.ndarray:
@@ -186,7 +208,7 @@ def _link(keys: np.ndarray, n_words: int, n_contexts: int, bound: int, share: in
     return words, start
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _ranked(keys: Any) -> Any:
     """Distinct keys in order, how often each occurs, and the rank of each position's key, -1 where it is negative.
 
