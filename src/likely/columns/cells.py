@@ -246,13 +246,18 @@ def _fit_codec(
     if column.kind == "count":
         return Bins.fit(x, 1.0, (0.0, None), n_bins, weight=w)
     if column.kind == "grid":
+        step = float(column.step or 1)
         if numbers == "bins" or n_bins is not None:
             low, high = (None if end is None else end - column.offset for end in column.support)
-            return Bins.fit(x, float(column.step or 1), (low, high), n_bins, weight=w)
-        step = float(column.step or 1)
+            return Bins.fit(x, step, (low, high), n_bins, weight=w)
         return Warp.fit(x, step=step, weight=w) if column.is_warped else Warp.straight(x, step, w)
     if n_bins is not None:
         return Histogram.fit(x, n_bins, column.support, tuple(column.spikes), weight=w)
+    return _fit_reals(column, x, w)
+
+
+def _fit_reals(column: Column, x: np.ndarray, w: np.ndarray | None) -> Codec:
+    """The warp of real numbers, beside the choice between spikes and the rest where a column has spikes."""
     others = ~np.isin(x, column.spikes)
     if others.any():
         x, w = _some(x, others), None if w is None else _some(w, others)

@@ -49,6 +49,12 @@ def routes(studio: Studio) -> list[Route]:
         query(request, ())
         return page(studio, "compare", *_content(studio))
 
+    return [Route("/compare", show), *_routes_of_jobs(studio), *_routes_of_models(studio)]
+
+
+def _routes_of_jobs(studio: Studio) -> list[Route]:
+    """Comparisons are started, stopped, resumed and watched."""
+
     async def start(request: Request) -> Response:
         asked = await form(request, re.compile(r"seed|m-[a-z]+"))
         names = [name.removeprefix("m-") for name in asked if name.startswith("m-")]
@@ -69,6 +75,21 @@ def routes(studio: Studio) -> list[Route]:
         await run_in_threadpool(studio.jobs.resume, request.path_params["job"])
         return RedirectResponse("/compare", 303)
 
+    async def events(request: Request) -> Response:
+        job = studio.jobs.find(request.path_params["job"])
+        return StreamingResponse(_events(studio, job, request), media_type="text/event-stream")
+
+    return [
+        Route("/compare/start", start, methods=["POST"]),
+        Route("/compare/{job}/stop", stop, methods=["POST"]),
+        Route("/compare/{job}/resume", resume, methods=["POST"]),
+        Route("/compare/{job}/events", events),
+    ]
+
+
+def _routes_of_models(studio: Studio) -> list[Route]:
+    """A model is chosen to be looked through, sent as a file, or saved."""
+
     async def use(request: Request) -> Response:
         asked = await form(request, ("model",))
         await run_in_threadpool(studio.space.use, asked.get("model", ""))
@@ -88,16 +109,7 @@ def routes(studio: Studio) -> list[Route]:
         content = fitted.path.read_bytes()
         return Response(content, media_type="application/octet-stream", headers={"Content-Disposition": name})
 
-    async def events(request: Request) -> Response:
-        job = studio.jobs.find(request.path_params["job"])
-        return StreamingResponse(_events(studio, job, request), media_type="text/event-stream")
-
     return [
-        Route("/compare", show),
-        Route("/compare/start", start, methods=["POST"]),
-        Route("/compare/{job}/stop", stop, methods=["POST"]),
-        Route("/compare/{job}/resume", resume, methods=["POST"]),
-        Route("/compare/{job}/events", events),
         Route("/use", use, methods=["POST"]),
         Route(LOAD, load, methods=["POST"]),
         Route("/models/{model}.likely", download),
@@ -257,42 +269,29 @@ def _board(studio: Studio, job: Job) -> Markup | None:
     entries = job.board.get("entries", [])
     if not entries:
         return None
-    of_text = any("perplexity" in entry for entry in entries)
-    head = (
-        "",
-        "model",
-        "log p, nats/sentence" if of_text else "log p, nats/row",
-        "",
-        "to the best",
-        "fit",
-        "curve",
-        "",
-    )
-    lines = []
-    for entry, bar in zip(entries, intervals(entries), strict=True):
-        mean = entry.get("mean")
-        figure: Any = "–"
-        if mean is not None:
-            figure = f"{SIGNS[entry['kind']]} {number(mean)} ± {number(_or_nan(entry.get('stderr')))}"
-        if entry.get("perplexity"):
-            figure = [figure, tag("small", f"perplexity {entry['perplexity']:,.1f}")]
-        why = {"open": _OPEN, "tied": _TIED}.get(entry["standing"], "") or entry.get("apart") or ""
-        about = tag("small", why) if why else None
-        fitted = f"{job.number}-{str(entry.get('file')).removesuffix('.likely')}" if entry.get("file") else ""
-        action = _actions(studio, fitted) if fitted else None
-        cells = (entry.get("rank") or "–", [tag("b", entry["name"]), about], figure, bar, _gap(entry))
-        rest = (seconds(_or_nan(entry.get("fit_seconds"))), curve(entry.get("curve", []), "learning curve"), action)
-        lines.append(tag("tr", *[tag("td", c, class_=n or None) for c, n in zip((*cells, *rest), _SIDES, strict=True)]))
-    table = tag(
-        "table",
-        tag(
-            "thead", tag("tr", *[tag("th", word, class_=side or None) for word, side in zip(head, _SIDES, strict=True)])
-        ),
-        tag("tbody", *lines),
-        class_="board",
-    )
+    unit = "nats/sentence" if any("perplexity" in entry for entry in entries) else "nats/row"
+    head = ("", "model", f"log p, {unit}", "", "to the best", "fit", "curve", "")
+    lines = [_line(studio, job, entry, bar) for entry, bar in zip(entries, intervals(entries), strict=True)]
+    titles = [tag("th", word, class_=side or None) for word, side in zip(head, _SIDES, strict=True)]
+    table = tag("table", tag("thead", tag("tr", *titles)), tag("tbody", *lines), class_="board")
     legend = [tag("span", words) for words in _LEGEND]
     return tag("div", tag("div", table, class_="scroll"), tag("p", *legend, class_="legend"))
+
+
+def _line(studio: Studio, job: Job, entry: dict[str, Any], bar: Markup) -> Markup:
+    """A model's line of the board."""
+    figure: Any = "–"
+    if entry.get("mean") is not None:
+        figure = f"{SIGNS[entry['kind']]} {number(entry['mean'])} ± {number(_or_nan(entry.get('stderr')))}"
+    if entry.get("perplexity"):
+        figure = [figure, tag("small", f"perplexity {entry['perplexity']:,.1f}")]
+    why = {"open": _OPEN, "tied": _TIED}.get(entry["standing"], "") or entry.get("apart") or ""
+    about = tag("small", why) if why else None
+    fitted = f"{job.number}-{str(entry.get('file')).removesuffix('.likely')}" if entry.get("file") else ""
+    action = _actions(studio, fitted) if fitted else None
+    cells = (entry.get("rank") or "–", [tag("b", entry["name"]), about], figure, bar, _gap(entry))
+    rest = (seconds(_or_nan(entry.get("fit_seconds"))), curve(entry.get("curve", []), "learning curve"), action)
+    return tag("tr", *[tag("td", c, class_=n or None) for c, n in zip((*cells, *rest), _SIDES, strict=True)])
 
 
 def _gap(entry: dict[str, Any]) -> str:

@@ -40,24 +40,6 @@ def routes(studio: Studio) -> list[Route]:
         query(request, ())
         return page(studio, "samples", *_content(studio))
 
-    def deal(request: Request) -> Response:
-        asked = query(request, ("deal",))
-        return fragment(_cards(studio, whole(asked, "deal", 1, 1, _DEALS), None))
-
-    def judge(request: Request) -> Response:
-        asked = query(request, re.compile(r"deal|c([0-9]|1[01])"))
-        guesses = np.array([f"c{place}" in asked for place in range(_CARDS)])
-        return fragment(_cards(studio, whole(asked, "deal", 1, 1, _DEALS), guesses))
-
-    def picture(request: Request) -> Response:
-        asked = query(request, ("deal", "card"))
-        number, card = whole(asked, "deal", 1, 1, _DEALS), whole(asked, "card", 0, 0, _CARDS - 1)
-        model, _ = _model(studio)
-        if is_text_model(model) or model.schema_.image_shape is None:
-            raise BadRequest("these rows are no pictures.", 404)
-        content = contact_sheet(model.schema_, model.schema_.decode(_deal(studio, number)[0][card : card + 1]), 8)
-        return Response(content, media_type="image/png")
-
     def test(request: Request) -> Response:
         query(request, ())
         return fragment(_test(studio))
@@ -79,12 +61,38 @@ def routes(studio: Studio) -> list[Route]:
 
     return [
         Route("/samples", show),
-        Route("/samples/deal", deal),
-        Route("/samples/judge", judge),
-        Route("/samples/picture.png", picture),
         Route("/samples/test", test),
         Route("/samples/pairs", pairs),
         Route("/samples/rows.csv", download),
+        *_routes_of_deals(studio),
+    ]
+
+
+def _routes_of_deals(studio: Studio) -> list[Route]:
+    """Rows are dealt as cards, shown as pictures, and judged."""
+
+    def deal(request: Request) -> Response:
+        asked = query(request, ("deal",))
+        return fragment(_cards(studio, whole(asked, "deal", 1, 1, _DEALS), None))
+
+    def judge(request: Request) -> Response:
+        asked = query(request, re.compile(r"deal|c([0-9]|1[01])"))
+        guesses = np.array([f"c{place}" in asked for place in range(_CARDS)])
+        return fragment(_cards(studio, whole(asked, "deal", 1, 1, _DEALS), guesses))
+
+    def picture(request: Request) -> Response:
+        asked = query(request, ("deal", "card"))
+        number, card = whole(asked, "deal", 1, 1, _DEALS), whole(asked, "card", 0, 0, _CARDS - 1)
+        model, _ = _model(studio)
+        if is_text_model(model) or model.schema_.image_shape is None:
+            raise BadRequest("these rows are no pictures.", 404)
+        content = contact_sheet(model.schema_, model.schema_.decode(_deal(studio, number)[0][card : card + 1]), 8)
+        return Response(content, media_type="image/png")
+
+    return [
+        Route("/samples/deal", deal),
+        Route("/samples/judge", judge),
+        Route("/samples/picture.png", picture),
     ]
 
 
@@ -141,40 +149,39 @@ def _content(studio: Studio) -> list[Any]:
     of_text = is_text_model(model)
     what = "sentences" if of_text else "rows"
     if not hasattr(model, "sample"):
+        advice = f"Choose another, such as {'NGram' if of_text else 'Mixture'}."
         return [
-            state(
-                f"This model draws no {what}",
-                f"Choose another, such as {'NGram' if of_text else 'Mixture'}.",
-                tag("a", "Choose another", href="/compare", class_="button"),
-            )
+            state(f"This model draws no {what}", advice, tag("a", "Choose another", href="/compare", class_="button"))
         ]
     has_table = studio.space.source is not None
-    can_judge = studio.space.data is not None
-    lead = (
-        f"Six {what} are real, from the test {what}, and six are drawn from the model. Tick those that you take for "
-        "drawn."
-    )
     number = secrets.randbelow(_DEALS) + 1
-    most = (100, _MOST_SENTENCES) if of_text else (1000, _MOST_ROWS)
-    fields = [
-        tag("label", f"{what.capitalize()} ", tag("input", type="number", name="n", value=most[0], min=1, max=most[1])),
-        tag("label", "Seed ", tag("input", type="number", name="seed", value=0, min=0)),
-        tag("button", "Download text" if of_text else "Download CSV", class_="button"),
-    ]
-    lines = [*loading_lines(studio), *_lines_of(studio, of_text)]
     return [
-        tag(
-            "div",
-            tag("h1", "Can you tell which?" if can_judge else f"Drawn {what}"),
-            tag("p", lead if can_judge else ""),
-            class_="lead",
-        ),
+        _lead(what, studio.space.data is not None),
         tag("div", later(f"/samples/deal?deal={number}", f"Drawing {what} ..."), id="deal"),
         tag("section", tag("h2", "And a classifier?"), later("/samples/test", "Testing ...")) if has_table else None,
         _pairs_form(model) if has_table else None,
-        tag("section", tag("h2", f"Take {what}"), tag("form", *fields, action="/samples/rows.csv", class_="controls")),
-        python(lines),
+        tag("section", tag("h2", f"Take {what}"), _download_form(what, of_text)),
+        python([*loading_lines(studio), *_lines_of(studio, of_text)]),
     ]
+
+
+def _lead(what: str, can_judge: bool) -> Markup:
+    words = (
+        f"Six {what} are real, from the test {what}, and six are drawn from the model. Tick those that you take for "
+        "drawn."
+    )
+    title = "Can you tell which?" if can_judge else f"Drawn {what}"
+    return tag("div", tag("h1", title), tag("p", words if can_judge else ""), class_="lead")
+
+
+def _download_form(what: str, of_text: bool) -> Markup:
+    first, most = (100, _MOST_SENTENCES) if of_text else (1000, _MOST_ROWS)
+    fields = [
+        tag("label", f"{what.capitalize()} ", tag("input", type="number", name="n", value=first, min=1, max=most)),
+        tag("label", "Seed ", tag("input", type="number", name="seed", value=0, min=0)),
+        tag("button", "Download text" if of_text else "Download CSV", class_="button"),
+    ]
+    return tag("form", *fields, action="/samples/rows.csv", class_="controls")
 
 
 def _lines_of(studio: Studio, of_text: bool) -> list[str]:

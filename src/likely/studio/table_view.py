@@ -59,6 +59,18 @@ def routes(studio: Studio) -> list[Route]:
         query(request, ())
         return fragment(_columns(studio, _source(studio), with_model=True))
 
+    return [
+        Route("/table", show),
+        Route("/table/rows", rows),
+        Route("/table/columns", columns),
+        *_routes_of_changes(studio),
+        *text_view.routes(studio),
+    ]
+
+
+def _routes_of_changes(studio: Studio) -> list[Route]:
+    """A column is read in another way, or the table taken with its holes filled."""
+
     async def change(request: Request) -> Response:
         asked = await form(request, ("column", "kind"))
         source = _source(studio)
@@ -79,14 +91,7 @@ def routes(studio: Studio) -> list[Route]:
         name = f"attachment; filename*=UTF-8''{_plain(studio.space.title)}-filled.csv"
         return Response(table_bytes(table, ".csv"), media_type="text/csv", headers={"Content-Disposition": name})
 
-    return [
-        Route("/table", show),
-        Route("/table/rows", rows),
-        Route("/table/columns", columns),
-        Route("/table/column", change, methods=["POST"]),
-        Route("/table/filled.csv", filled),
-        *text_view.routes(studio),
-    ]
+    return [Route("/table/column", change, methods=["POST"]), Route("/table/filled.csv", filled)]
 
 
 def _source(studio: Studio) -> Source:

@@ -139,48 +139,81 @@ def _fit_tree(table: _Table, j: int, inputs: np.ndarray, growth: Growth, n_bytes
     from likely.models.graphs.autoregressive import growing
 
     coding, rng = table.coding, np.random.default_rng(seed)
-    n_classes, cells = int(coding.n_classes[j]), table.cells[j]
-    seen = np.flatnonzero(~np.isnan(cells)).astype(np.int32)
-    classes = np.minimum(np.nan_to_num(cells), max(n_classes - 1, 0)).astype(np.int32)
+    target = _Target(table.codes, table.cells[j], int(coding.n_classes[j]), bool(coding.is_ordered[j]))
+    seen = np.flatnonzero(~np.isnan(target.cells)).astype(np.int32)
     some = rng.permutation(seen)[: int(MOST_GROWN / (1 - HELD_OUT))]
     n_grown = round((1 - HELD_OUT) * len(some))
     grown, held = np.sort(some[:n_grown]), np.sort(some[n_grown:])
-    a_leaf = 4 * n_classes + 2 * (12 + 4 * coding.n_words) if n_classes else 2 * (28 + 4 * coding.n_words)
-    limits = (growth.min_rows, max(1, int(n_bytes / a_leaf)), 1 << 20 if growth.max_depth is None else growth.max_depth)
     n_tried = max(1, int(np.ceil(growth.max_features * len(inputs))))
-    split_classes = int(coding.n_codes[j]) if n_classes else 0
+    split_classes = int(coding.n_codes[j]) if target.n_classes else 0
     feature, child, bits = growing.grow(
-        table.codes, table.codes[j], cells, grown.copy(), inputs, coding.n_codes, coding.is_ordered, split_classes,
-        limits, growth.min_gain, n_tried, rng.integers(1 << 62), table.logs,
+        table.codes, table.codes[j], target.cells, grown.copy(), inputs, coding.n_codes, coding.is_ordered,
+        split_classes, _limits(growth, n_bytes, target.n_classes, coding.n_words), growth.min_gain, n_tried,
+        rng.integers(1 << 62), table.logs,
     )  # fmt: skip
-
-    laws = growing.ordered_laws if coding.is_ordered[j] else growing.class_laws
-
-    def counted(rows: np.ndarray, feature: np.ndarray, child: np.ndarray, bits: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Of rows, their leaves, the nodes' parents, and what the laws of a discrete or a real target are made of."""
-        leaf, parent = growing.leaves_of(table.codes, rows, feature, child, bits), growing.parents_of(feature, child)
-        if n_classes:
-            return leaf, parent, growing.class_totals(leaf, classes[rows], parent, n_classes)
-        return leaf, parent, growing.normal_laws(leaf, cells[rows], parent)
-
-    _, parent, sums = counted(grown, feature, child, bits)
-    leaf, _, judged = counted(held, feature, child, bits)
-    best, strength, is_leaf = -np.inf, STRENGTHS[0], np.ones(len(feature), bool)
-    for candidate in STRENGTHS:
-        if n_classes:
-            fit = growing.class_fit(judged, laws(sums, parent, candidate))
-        else:
-            fit = growing.value_fit(leaf, cells[held], parent, sums, candidate)
-        value, leaves = growing.cut_back(fit, feature, child)
-        if value > best:
-            best, strength, is_leaf = value, candidate, leaves
+    is_leaf, strength = _chosen(target, (feature, child, bits), grown, held)
     feature, child, bits, _ = growing.kept_part(feature, child, bits, is_leaf)
-    _, parent, sums = counted(seen, feature, child, bits)
-    if n_classes:
-        return Tree(feature, child, bits, laws(sums, parent, strength), parent)
+    _, parent, sums = target.counted(seen, feature, child, bits)
+    if target.n_classes:
+        return Tree(feature, child, bits, target.laws(sums, parent, strength), parent)
     sums[:, 2] = strength / (sums[:, 2] + strength)
     sums[0, 2] = 0.0  # Above the root there is nothing.
     return Tree(feature, child, bits, sums, parent)
+
+
+class _Target(NamedTuple):
+    """The cells of one column, of which a tree tells."""
+
+    codes: np.ndarray  # (d, n) of all columns
+    cells: np.ndarray  # (n,) of this one, NaN where unobserved
+    n_classes: int  # 0 of real numbers
+    is_ordered: bool
+
+    def counted(
+        self, rows: np.ndarray, feature: np.ndarray, child: np.ndarray, bits: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of rows, their leaves, the nodes' parents, and what the laws of a discrete or a real target are made of."""
+        from likely.models.graphs.autoregressive import growing
+
+        leaf, parent = growing.leaves_of(self.codes, rows, feature, child, bits), growing.parents_of(feature, child)
+        if self.n_classes:
+            classes = np.minimum(self.cells[rows], self.n_classes - 1).astype(np.int32)
+            return leaf, parent, growing.class_totals(leaf, classes, parent, self.n_classes)
+        return leaf, parent, growing.normal_laws(leaf, self.cells[rows], parent)
+
+    def laws(self, sums: np.ndarray, parent: np.ndarray, strength: float) -> np.ndarray:
+        """Laws of the nodes of classes, smoothed towards their ancestors."""
+        from likely.models.graphs.autoregressive import growing
+
+        return (growing.ordered_laws if self.is_ordered else growing.class_laws)(sums, parent, strength)
+
+
+def _limits(growth: Growth, n_bytes: float, n_classes: int, n_words: int) -> tuple[int, int, int]:
+    """The least rows of a node, and how many leaves and how deep a tree may have."""
+    # A node takes 12 bytes (feature, child, value) and its words; a tree has about twice as many nodes as leaves.
+    # Leaves of classes have a law of their own; of numbers every node has one: mean, deviation, weight and parent.
+    a_leaf = 4 * n_classes + 2 * (12 + 4 * n_words) if n_classes else 2 * (28 + 4 * n_words)
+    deepest = 1 << 20 if growth.max_depth is None else growth.max_depth
+    return growth.min_rows, max(1, int(n_bytes / a_leaf)), deepest
+
+
+def _chosen(target: _Target, nodes: tuple, grown: np.ndarray, held: np.ndarray) -> tuple[np.ndarray, float]:
+    """Which nodes of a grown tree become leaves, and the strength of smoothing, as the rows that were held out say."""
+    from likely.models.graphs.autoregressive import growing
+
+    feature, child, _ = nodes
+    _, parent, sums = target.counted(grown, *nodes)
+    leaf, _, judged = target.counted(held, *nodes)
+    best, strength, is_leaf = -np.inf, STRENGTHS[0], np.ones(len(feature), bool)
+    for candidate in STRENGTHS:
+        if target.n_classes:
+            fit = growing.class_fit(judged, target.laws(sums, parent, candidate))
+        else:
+            fit = growing.value_fit(leaf, target.cells[held], parent, sums, candidate)
+        value, leaves = growing.cut_back(fit, feature, child)
+        if value > best:
+            best, strength, is_leaf = value, candidate, leaves
+    return is_leaf, strength
 
 
 def _joined(trees: list[Tree], cells: list[int], orders: np.ndarray, n_trees: int, coding: Coding) -> TreeParams:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -72,7 +73,20 @@ def _potential(tokens: Tokens, network: Described) -> None:
     if not names or len(set(names)) != len(names):
         tokens.fail("a node and its parents, each once", begin)
     scope = [*names[1:], names[0]]
-    size, table = network.size(scope), None
+    table = _table(tokens, network.shape(scope))
+    if table is None:
+        if len(names) > 1:
+            tokens.fail(f"data of the potential of {names[0]!r}", begin)
+        table = np.full(network.size(scope), 1 / network.size(scope))
+    wrong = check_sums(names[0], table)
+    if wrong:
+        raise Malformed(f"{tokens.path}, potential of {names[0]!r}: {wrong}")
+    network.tables.append((scope, table))
+
+
+def _table(tokens: Tokens, shape: list[int]) -> np.ndarray | None:
+    """The numbers in the body of a potential, None where it gives none."""
+    table, size = None, math.prod(shape)
     tokens.expect("{")
     while tokens.next != "}":
         key = tokens.take()
@@ -83,18 +97,11 @@ def _potential(tokens: Tokens, network: Described) -> None:
             found = [token for token in value if token not in ("(", ")")]
             if len(found) != size:
                 tokens.fail(f"{size} numbers, got {len(found)}", start)
-            table = np.array(numbers(tokens, found, start)).reshape(network.shape(scope))
-        elif key not in ("data", "model_nodes", "samples_per_interval") and not key.startswith("HR_"):
+            table = np.array(numbers(tokens, found, start)).reshape(shape)
+        elif key not in ("model_nodes", "samples_per_interval") and not key.startswith("HR_"):
             tokens.fail("data = ( ... )", start - 2)
     tokens.expect("}")
-    if table is None:
-        if len(names) > 1:
-            tokens.fail(f"data of the potential of {names[0]!r}", begin)
-        table = np.full(size, 1 / size)
-    wrong = check_sums(names[0], table)
-    if wrong:
-        raise Malformed(f"{tokens.path}, potential of {names[0]!r}: {wrong}")
-    network.tables.append((scope, table))
+    return table
 
 
 def _bare(token: str) -> str:

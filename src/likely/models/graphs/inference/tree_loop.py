@@ -50,20 +50,41 @@ def separators(starts, members, parents, n):
 
 
 @njit(cache=True, nogil=True)
-def homes(starts, members, sizes, n_states, scope_starts, scope_members):
-    """The smallest clique that holds each scope, -1 where none does; `sizes` (m,) are those of the cliques' tables."""
-    # For each node the cliques that it is in. A scope is looked for only in those of its rarest member, which are few
-    # in a large network; a search through all cliques would take their number times that of the scopes.
-    n, m, n_scopes = len(n_states), len(sizes), len(scope_starts) - 1
+def _cliques_of_nodes(starts, members, n):
+    """For each node the cliques that it is in, those of node v at first[v] to first[v + 1]."""
     n_cliques = np.zeros(n + 1, np.int64)
     for i in range(len(members)):
         n_cliques[members[i] + 1] += 1
     first = np.cumsum(n_cliques)
     fill, inside = first.copy(), np.empty(len(members), np.int64)
-    for c in range(m):
+    for c in range(len(starts) - 1):
         for i in range(starts[c], starts[c + 1]):
             inside[fill[members[i]]] = c
             fill[members[i]] += 1
+    return first, inside
+
+
+@njit(cache=True, nogil=True)
+def _holds(clique, scope):
+    """Whether a clique has all nodes of a scope. Both are short, so that looking at all pairs is quick."""
+    for v in scope:
+        is_in = False
+        for u in clique:
+            is_in |= u == v
+        if not is_in:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def homes(starts, members, sizes, n_states, scope_starts, scope_members):
+    """The smallest clique that holds each scope, -1 where none does; `sizes` (m,) are those of the cliques' tables.
+
+    A scope is looked for only in the cliques of its rarest member, which are few in a large network; a search through
+    all cliques would take their number times that of the scopes.
+    """
+    first, inside = _cliques_of_nodes(starts, members, len(n_states))
+    n_scopes = len(scope_starts) - 1
     out = np.full(n_scopes, -1)
     for f in range(n_scopes):
         a, b = scope_starts[f], scope_starts[f + 1]
@@ -77,15 +98,8 @@ def homes(starts, members, sizes, n_states, scope_starts, scope_members):
                 rarest = v
         for j in range(first[rarest], first[rarest + 1]):
             c = inside[j]
-            if out[f] >= 0 and sizes[c] >= sizes[out[f]]:
-                continue
-            found = 0
-            for i in range(a, b):
-                for k in range(starts[c], starts[c + 1]):
-                    if members[k] == scope_members[i]:
-                        found += 1
-                        break
-            if found == b - a:
+            is_smaller = out[f] < 0 or sizes[c] < sizes[out[f]]
+            if is_smaller and _holds(members[starts[c] : starts[c + 1]], scope_members[a:b]):
                 out[f] = c
     return out
 

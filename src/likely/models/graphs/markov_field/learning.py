@@ -97,6 +97,30 @@ def likelihood_objective(
     return objective
 
 
+def _add_node(own: Potentials, v: int, factors: list[int], x: np.ndarray, gradients: list[np.ndarray]) -> float:
+    """The sum over rows x of log p(x_v | others), which only the factors that touch v decide; and its gradients added.
+
+    The derivative by the entry of a factor that a row selects with x_v = s is 1[x_v = s] - p(s | others).
+    """
+    k, rows = int(own.n_states[v]), np.arange(len(x))
+    at = lambda f, s: tuple(np.full(len(x), s) if u == v else x[:, u] for u in own.scopes[f])  # noqa: E731
+    index = {f: [at(f, s) for s in range(k)] for f in factors}
+    logits = np.zeros((len(x), k))
+    for f in factors:
+        for s in range(k):
+            logits[:, s] += own.logs[f][index[f][s]]
+    logits -= logits.max(axis=1, keepdims=True)
+    p = np.exp(logits)
+    p /= p.sum(axis=1, keepdims=True)
+    value = float(np.log(p[rows, x[:, v]]).sum())
+    p[rows, x[:, v]] -= 1.0
+    for f in factors:
+        for s in range(k):
+            # Several rows may select the same entry: `+=` with an index would count only one of them.
+            np.add.at(gradients[f], index[f][s], -p[:, s])
+    return value
+
+
 def pseudo_objective(
     field: Potentials, states: np.ndarray, pseudo_count: float
 ) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
@@ -113,21 +137,7 @@ def pseudo_objective(
         gradients = [np.zeros(one.shape) for one in own.logs]
         total = pseudo_count * float(ignorance(field) @ values)
         for v, factors in enumerate(touching):
-            x, k = seen[v], int(field.n_states[v])
-            logits = np.zeros((len(x), k))
-            at = lambda f, s, x=x, v=v: tuple(np.full(len(x), s) if u == v else x[:, u] for u in own.scopes[f])  # noqa: E731
-            index = {f: [at(f, s) for s in range(k)] for f in factors}
-            for f in factors:
-                for s in range(k):
-                    logits[:, s] += own.logs[f][index[f][s]]
-            logits -= logits.max(axis=1, keepdims=True)
-            p = np.exp(logits)
-            p /= p.sum(axis=1, keepdims=True)
-            total += float(np.log(p[np.arange(len(x)), x[:, v]]).sum())
-            p[np.arange(len(x)), x[:, v]] -= 1.0
-            for f in factors:
-                for s in range(k):
-                    np.add.at(gradients[f], index[f][s], -p[:, s])
+            total += _add_node(own, v, factors, seen[v], gradients)
         # The prior pulls potentials towards all states being alike, each factor as if it stood alone.
         for f, one in enumerate(own.logs):
             top = one.max()
