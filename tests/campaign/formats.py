@@ -20,9 +20,10 @@ from likely.datasets.formats.user_files import read_table
 from likely.models.language.embeddings.word2vec_format import read_vectors
 from likely.models.language.ngram.arpa import read_arpa
 from likely.schema.files import read_schema, to_toml
-from likely.storage.files import read_arrays, write_arrays
 from likely.training import checkpoints
-from tests.campaign.mutations import mutated, mutated_json
+from tests.campaign import structures
+from tests.campaign.mutations import mutated
+from tests.campaign.structures import described, mostly
 
 
 @dataclass(frozen=True)
@@ -62,31 +63,56 @@ def _csv() -> list[bytes]:
     pairs = (("city", "size"), ("price", "day"), ("share", "age"))
     texts = [_table().head(8).select(pair).write_csv().encode() for pair in pairs]
     others = [text.replace(b",", b";").replace(b".", b",") for text in texts]
-    return [*texts, *others, b"1 2 3\n4 5 6\n7 8 9\n", b"a\tb\n-999\t1\n3\t-\n"]
+    quoted = b'name,"a ""b"""\r\n"Ulm, old",170 cm\r\n"two\nlines",165 cm\r\n,\r\n'
+    return [
+        *texts,
+        *others,
+        b"1 2 3\n4 5 6\n7 8 9\n",
+        b"a\tb\n-999\t1\n3\t-\n",
+        quoted,
+        quoted.decode().encode("utf-16"),
+    ]
 
 
 def _parquet() -> list[bytes]:
+    """As polars writes it, and as Arrow does with other packings, pages and types."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    frame = _table()
+    more = frame.select(
+        pl.col("city").cast(pl.Categorical),
+        (pl.col("size") > 0).alias("is large"),
+        pl.col("day").str.to_date(strict=False),
+        pl.col("age").cast(pl.Int8),
+    )
+    files = [in_memory(frame.write_parquet), in_memory(more.write_parquet)]
+    words = frame.select("day", "share").to_arrow()
+    for table, options in (
+        (frame.select("city", "age").to_arrow(), {"compression": "gzip", "data_page_version": "2.0"}),
+        (frame.select("size", "age").to_arrow(), {"compression": "none", "use_dictionary": False, "row_group_size": 5}),
+        (words, {"compression": "snappy", "write_page_index": True, "store_schema": False}),
+    ):
+        files.append(
+            in_memory(lambda file, table=table, options=options: pa.parquet.write_table(table, file, **options))
+        )
+    return files
+
+
+def in_memory(write: Callable[[io.BytesIO], Any]) -> bytes:
     file = io.BytesIO()
-    _table().write_parquet(file)
-    return [file.getvalue()]
+    write(file)
+    return file.getvalue()
 
 
 def _npy() -> list[bytes]:
-    files = []
-    for array in (np.arange(12.0).reshape(4, 3), np.array([["a", "b"]]), np.zeros((2, 2), "u1", order="F")):
-        file = io.BytesIO()
-        np.save(file, array)
-        files.append(file.getvalue())
-    return files
+    arrays = (np.arange(12.0).reshape(4, 3), np.array([["a", "b"]]), np.zeros((2, 2), "u1", order="F"))
+    return [in_memory(lambda file, array=array: np.save(file, array, allow_pickle=False)) for array in arrays]
 
 
 def _npz() -> list[bytes]:
-    files = []
-    for save in (np.savez, np.savez_compressed):
-        file = io.BytesIO()
-        save(file, train=np.eye(4), test=np.ones((2, 4)))
-        files.append(file.getvalue())
-    return files
+    parts = {"train": np.eye(4), "test": np.ones((2, 4))}
+    return [in_memory(lambda file, save=save: save(file, **parts)) for save in (np.savez, np.savez_compressed)]
 
 
 def _idx() -> list[bytes]:
@@ -172,39 +198,6 @@ def _models() -> list[bytes]:
     return [_written("model.likely", model.save) for model in models]
 
 
-def _resigned(rng: np.random.Generator, data: bytes, words: tuple[bytes, ...]) -> bytes:
-    """A file whose description was changed by somebody who knows how checksums are made; sometimes plain damage."""
-    if rng.random() < 0.3:
-        return mutated(rng, data, words)
-
-    def rewrite(path: Path) -> None:
-        path.write_bytes(data)
-        arrays, meta = read_arrays(path)
-        for name in list(arrays):
-            if rng.random() < 0.1:
-                arrays[name] = _other_array(rng, arrays[name])
-        write_arrays(path, arrays, mutated_json(rng, meta))
-
-    try:
-        return _written("model.likely", rewrite)
-    except (ValueError, TypeError):  # Some changes, such as a description that is no table, cannot be written.
-        return mutated(rng, data, words)
-
-
-def _other_array(rng: np.random.Generator, array: np.ndarray) -> np.ndarray:
-    """Of another shape, another type, or with numbers that no fit gives."""
-    ways = (
-        lambda: array[..., None],
-        lambda: array.ravel()[: array.size // 2],
-        lambda: np.full(array.shape, -1, np.int32),
-        lambda: array.astype(np.int64) + (1 << 40),
-        lambda: np.full(array.shape, np.nan),
-        lambda: np.zeros(0, array.dtype),
-    )
-    with np.errstate(invalid="ignore"):
-        return ways[rng.integers(len(ways))]()
-
-
 def _checkpoint() -> list[bytes]:
     tree = {"weight": np.zeros((2, 3), np.float32), "step": np.array(3)}
     return [_written("run.ckpt", lambda path: checkpoints.save(path, tree, {"epoch": 2}))]
@@ -216,11 +209,29 @@ FORMATS: dict[str, Format] = {
     "csv": Format(
         ".csv", _csv, read_table, (b",", b";", b"\t", b'"', b"-999", b"2024-13-45", b"$1.2.3", b"NaN"), share=0.2
     ),
-    "csv.gz": Format(".csv.gz", lambda: [gzip.compress(text, mtime=0) for text in _csv()[:3]], read_table, share=0.3),
-    "parquet": Format(".parquet", _parquet, read_table, share=0.5),
-    "npy": Format(".npy", _npy, read_table, (b"|O", b"descr", b"fortran_order", b"(9999999999,)", b"<f8", b"<U99999")),
-    "npz": Format(".npz", _npz, likely.datasets.load, (b"train.npy", b"../x.npy", b"PK\x01\x02", b"PK\x05\x06")),
-    "idx": Format(".idx3-ubyte", _idx, likely.datasets.formats.idx.read_idx),
+    "csv.gz": Format(
+        ".csv.gz",
+        lambda: [gzip.compress(text, mtime=0) for text in _csv()[:3]],
+        read_table,
+        damage=mostly(structures.packed),
+        share=0.1,
+    ),
+    "parquet": Format(".parquet", _parquet, read_table, damage=mostly(structures.parquet), share=0.5),
+    "npy": Format(
+        ".npy",
+        _npy,
+        read_table,
+        (b"|O", b"descr", b"fortran_order", b"(9999999999,)", b"<f8", b"<U99999"),
+        damage=mostly(structures.array),
+    ),
+    "npz": Format(
+        ".npz",
+        _npz,
+        likely.datasets.load,
+        (b"train.npy", b"../x.npy", b"PK\x01\x02", b"PK\x05\x06"),
+        damage=mostly(structures.archive),
+    ),
+    "idx": Format(".idx3-ubyte", _idx, likely.datasets.formats.idx.read_idx, damage=mostly(structures.idx, 0.3)),
     "bif": Format(".bif", _networks(".bif"), likely.read_network, _NUMBERS_OF_NETWORKS),
     "xmlbif": Format(".xml", _networks(".xml"), likely.read_network, (b"<VARIABLE>", b"</FOR>", b"<GIVEN>", b"TABLE")),
     "uai": Format(".uai", _networks(".uai"), likely.read_network, (b"BAYES", b"MARKOV")),
@@ -228,7 +239,13 @@ FORMATS: dict[str, Format] = {
     "arpa": Format(".arpa", lambda: [_ARPA], read_arpa, (b"\\data\\", b"\\2-grams:", b"\\end\\", b"ngram 3=9", b"<s>")),
     "word2vec": Format(".txt", _vectors(False), lambda path: read_vectors(path, binary=False)),
     "word2vec binary": Format(".bin", _vectors(True), lambda path: read_vectors(path, binary=True)),
-    "schema": Format(".toml", _schemas, read_schema, (b"kind", b"support", b"[[columns]]", b"real", b"categories")),
-    "model": Format(".likely", _models, likely.load, damage=_resigned, share=0.2),
-    "checkpoint": Format(".ckpt", _checkpoint, checkpoints.load, damage=_resigned, share=0.5),
+    "schema": Format(
+        ".toml",
+        _schemas,
+        read_schema,
+        (b"kind", b"support", b"[[columns]]", b"real", b"categories"),
+        damage=mostly(structures.schema, 0.5),
+    ),
+    "model": Format(".likely", _models, likely.load, damage=mostly(described(_written)), share=0.2),
+    "checkpoint": Format(".ckpt", _checkpoint, checkpoints.load, damage=mostly(described(_written)), share=0.5),
 }

@@ -23,8 +23,8 @@ Mutation = Callable[[np.random.Generator, bytes, tuple[bytes, ...]], bytes]
 
 
 def mutated(rng: np.random.Generator, data: bytes, words: tuple[bytes, ...] = ()) -> bytes:
-    """The file after one to four kinds of damage; `words` are those that its format gives a meaning to."""
-    for _ in range(rng.integers(1, 5)):
+    """The file after one to four kinds of damage, mostly one; `words` are those that its format gives a meaning to."""
+    for _ in range(min(4, rng.geometric(0.5))):  # After several, most files are refused for their first line.
         data = MUTATIONS[rng.integers(len(MUTATIONS))](rng, data, words)
     return data
 
@@ -68,6 +68,27 @@ def _replace_word(rng: np.random.Generator, data: bytes, words: tuple[bytes, ...
     return _replace(rng, data, rb"[A-Za-z_\\]+", words + WORDS)
 
 
+def _near_number(rng: np.random.Generator, data: bytes, words: tuple[bytes, ...]) -> bytes:
+    """A number that is one more, or one less, or has the other sign."""
+    found = list(re.finditer(rb"-?\d{1,15}", data[:20_000]))
+    if not found:
+        return data
+    one = found[rng.integers(len(found))]
+    value = int(one.group())
+    other = (value + 1, value - 1, -value)[rng.integers(3)]
+    return data[: one.start()] + str(other).encode() + data[one.end() :]
+
+
+def _exchange_words(rng: np.random.Generator, data: bytes, words: tuple[bytes, ...]) -> bytes:
+    """Two words or numbers of the file in each other's place; or one of them in the other's."""
+    found = list(re.finditer(rb"[\w.]+", data[:20_000]))
+    if len(found) < 2:
+        return data
+    one, other = sorted((found[i] for i in rng.choice(len(found), 2, replace=False)), key=re.Match.start)
+    first = one.group() if rng.random() < 0.3 else other.group()
+    return data[: one.start()] + first + data[one.end() : other.start()] + one.group() + data[other.end() :]
+
+
 def _replace_size(rng: np.random.Generator, data: bytes, words: tuple[bytes, ...]) -> bytes:
     """Bytes among the first that may be a binary size, as large or as small as can be."""
     if len(data) < 16:
@@ -78,7 +99,7 @@ def _replace_size(rng: np.random.Generator, data: bytes, words: tuple[bytes, ...
 
 
 MUTATIONS: tuple[Mutation, ...] = (
-    _flip, _cut, _repeat, _swap, _insert, _replace_number, _replace_number, _replace_word, _replace_size,
+    _flip, _cut, _repeat, _swap, _insert, _replace_number, _near_number, _replace_word, _exchange_words, _replace_size,
 )  # fmt: skip
 
 

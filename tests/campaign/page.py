@@ -91,8 +91,10 @@ PARTS: dict[str, Part] = {
         "damaged",
         "Sound files of every format that is read (CSV, Parquet, NumPy, IDX, networks, ARPA, word2vec, schemas, "
         "models, checkpoints) are damaged: flipped bits, cut and repeated pieces, numbers and words in the place of "
-        "others; descriptions are changed by somebody who knows how checksums are made. Then come bombs: gigabytes in "
-        "kilobytes, nests, shapes that overflow, names that come twice. Each must be read, or refused with an error of "
+        "others. Most of those that are packed or have a structure are taken apart, changed inside, and put together "
+        "again with sound lengths and checksums: members of archives, heads of arrays, directories and pages of "
+        "Parquet, headers and descriptions of models. Then come bombs: gigabytes in kilobytes, nests, shapes that "
+        "overflow, names that come twice. Each must be read, or refused with an error of "
         "ours, within a second of the processor and half a gigabyte of memory. A reader that crashes its process, or "
         "keeps it in machine code, is found by the process that watches. Formats whose readers take long get fewer of "
         "the files than others. [Security](security.md) says what is trusted.",

@@ -4,9 +4,11 @@ import json
 import time
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 
-from tests.campaign.formats import FORMATS, Format
+from tests.campaign.formats import FORMATS, Format, in_memory
 from tests.campaign.fuzzing import campaign, one
 from tests.campaign.watched import Lost, watched
 from tests.conftest import DEFAULT_SEED
@@ -40,6 +42,8 @@ FOUND = [
     ("npy", b"'shape': (4, 3)", b"'shape': (-4, 3)"),
     ("npy", b"'shape': (4, 3), }", b"'shape': (0,), }  "),
     ("npy", b"'shape': (4, 3), }", b"'shape': (3, 0), }"),
+    ("npy", b"'<U1', 'fortran_order': False, 'shape': (1, 2), }", b"'<U0', 'fortran_order': False, 'shape': (99999,)}"),
+    ("xmlbif", b'encoding="UTF-8"', b'encoding="UTF-7"'),
 ]
 
 
@@ -52,6 +56,35 @@ def test_files_that_were_no_error_of_ours(name, sound, damaged, tmp_path):
     for example in examples:
         path.write_bytes(example.replace(sound, damaged))
         assert one(form, path) == "refused"
+
+
+def parts(train, test):
+    return in_memory(lambda file: np.savez(file, train=train, test=test))
+
+
+def dates(*days):
+    return in_memory(pl.DataFrame({"day": pl.Series(days, dtype=pl.Int32).cast(pl.Date)}).write_parquet)
+
+
+# The same of whole files, whose sums and sizes are right.
+WHOLE = {
+    "a side of none beside sides without bounds": ("idx", bytes([0, 0, 8, 3, *b"\xff" * 8, 0, 0, 0, 0])),
+    "more sides than arrays have": ("idx", bytes([0, 0, 8, 70, *[0, 0, 0, 1] * 70, 5])),
+    "days beside numbers": ("npz", parts(np.zeros((2, 2), "M8[D]"), np.eye(2))),
+    "single numbers": ("npz", parts(np.float64(1), np.float64(2))),
+    "words beside numbers": ("npz", parts(np.array([["a"], ["b"]]), np.eye(2)[:, :1])),
+    "a day that no calendar has": ("parquet", dates(0, 2**31 - 1)),
+    "a cycle of three": ("uai", b"BAYES 3 2 2 2 3 2 0 1 2 1 2 2 2 0 4 .5 .5 .5 .5 4 .5 .5 .5 .5 4 .5 .5 .5 .5"),
+    "a cycle of two": ("uai", b"BAYES 2 2 2 2 2 0 1 2 1 0 4 .5 .5 .5 .5 4 .5 .5 .5 .5"),
+}
+
+
+@pytest.mark.parametrize("what", WHOLE)
+def test_whole_files_that_were_no_error_of_ours(what, tmp_path):
+    name, data = WHOLE[what]
+    path = tmp_path / f"file{FORMATS[name].ending}"
+    path.write_bytes(data)
+    assert one(FORMATS[name], path) == "refused"
 
 
 def too_long(path):

@@ -27,13 +27,33 @@ def microseconds(series: Any) -> np.ndarray:
     """Times of a frame's column as microseconds since 1970, NaN where unobserved.
 
     Times with a zone are those of its clocks: a day begins where people say that it does.
+
+    Raises
+    ------
+    SchemaError : a time is before the year 1 or after 9999, as in a damaged file, which has no date in Python.
     """
     import narwhals.stable.v2 as nw
 
     series = nw.from_native(series.to_native() if hasattr(series, "to_native") else series, series_only=True)
+    _check_years(series)
     if isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone is not None:
         series = series.dt.replace_time_zone(None)
     return series_cells(series.cast(nw.Datetime("us")).dt.timestamp("us"))
+
+
+def _check_years(series: Any) -> None:
+    """Refuse times that no calendar has: polars ends in a panic where it would show or convert them."""
+    import narwhals.stable.v2 as nw
+
+    # In UTC, since finding the clock of a zone fails as well.
+    zoned = isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone is not None
+    years = series_cells((series.dt.convert_time_zone("UTC") if zoned else series).dt.year())
+    beyond = ~series.is_null().to_numpy() & ~((years >= 1) & (years <= 9999))
+    if beyond.any():
+        raise SchemaError(
+            f"column {series.name!r} holds a time before the year 1 or after 9999 in row {int(np.argmax(beyond))}: "
+            "correct it, or make it missing."
+        )
 
 
 def encode_values(column: Column, cells: Any) -> np.ndarray:

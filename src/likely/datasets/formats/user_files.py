@@ -292,13 +292,26 @@ def _join(rows: dict[str, Any], path: Path) -> Any:
         if not same:
             raise DataError(f"{path}: the columns of {part} are not those of train.")
     if not hasattr(first, "columns"):
-        return np.concatenate(list(rows.values()))
+        return _join_arrays(rows, path)
     import polars as pl
 
     try:
         return pl.concat(list(rows.values()), how="vertical_relaxed")
     except pl.exceptions.PolarsError as error:
         raise DataError(f"{path}: a column of one part holds text and of another numbers: {error}.") from None
+
+
+def _join_arrays(rows: dict[str, np.ndarray], path: Path) -> np.ndarray:
+    parts = list(rows.values())
+    try:
+        whole = np.concatenate(parts)
+    except (TypeError, ValueError):  # of types that have none in common, or of single numbers
+        whole = None
+    # NumPy writes numbers out as words where a part holds words.
+    if whole is None or len({part.dtype.kind in "US" for part in parts}) > 1:
+        types = ", ".join(f"{part} of {array.dtype}, shape {array.shape}" for part, array in rows.items())
+        raise DataError(f"{path} has {types}: give matrices that hold numbers, or words, in all of them.")
+    return whole
 
 
 def _describe(

@@ -13,7 +13,7 @@ import numpy as np
 from likely.columns import Cells, Columns
 from likely.models.graphs.bayesian_network.nodes import NetworkParams, TableParams
 from likely.models.graphs.bayesian_network.table_cells import cell_graph, cell_names, states_of
-from likely.models.graphs.files.described import Described
+from likely.models.graphs.files.described import Described, Malformed
 from likely.models.graphs.graph.graph import Graph, GraphError
 from likely.models.graphs.graph.reading import unknown_node
 from likely.models.graphs.structure.learning import LEARNED
@@ -166,7 +166,10 @@ def read_network(path: Any) -> Any:
 
     names = list(network.states)
     edges = [(parent, scope[-1]) for scope, _ in network.tables for parent in scope[:-1]]
-    graph = Graph(edges, nodes=names)
+    try:
+        graph = Graph(edges, nodes=names)
+    except GraphError as error:
+        raise Malformed(f"{path}: {error}") from None
     columns = tuple(Column(name, "categorical", tuple(states)) for name, states in network.states.items())
     by_child = {scope[-1]: (scope, table) for scope, table in network.tables}
     arrays = []

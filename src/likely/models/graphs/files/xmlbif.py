@@ -60,7 +60,7 @@ def read_xmlbif(path: str, text: str) -> Described:
         raise Malformed(f"{path}, line {error.getLineNumber()}: expected XML, {error.getMessage()}.") from None
     except xml.sax.SAXException as error:
         raise Malformed(f"{path}: {error.getMessage()}.") from None
-    except LookupError as error:  # of an encoding that its first line names
+    except (LookupError, ValueError) as error:  # of an encoding that its first line names
         raise Malformed(f"{path}, line 1: {error}; write the file as UTF-8.") from None
     bif = _one(path, reader.root, "BIF")
     network_element = _one(path, bif, "NETWORK")
