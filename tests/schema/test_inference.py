@@ -119,6 +119,8 @@ def test_counts_pass_for_poisson_as_often_as_is_said(global_random_seed):
         (np.float32([0.1, 0.3, 0.7]), 0.1),
         (np.arange(0, 100, 5), 5.0),
         ([0, 5, 10], 1.0),  # three values may be multiples of 5 by chance
+        (86_400 * np.arange(40), 86_400.0),
+        (7 * np.arange(15), 1.0),  # fifteen values may be multiples of 7 by chance
         (np.sqrt([2, 3, 5]), None),
         (np.random.default_rng(0).normal(size=50).astype(np.float32), None),
         ([1e15 + 0.5, 2e15], None),
@@ -175,6 +177,21 @@ def test_columns_that_tell_rows_apart_are_left_out(global_random_seed):
     assert [c.name for c in kept.left_out if c.role == "dropped"] == ["city"]
     with pytest.raises(SchemaError, match="drop names column 'town'"):
         Schema.infer(rows, drop=["town"])
+
+
+def test_columns_with_hardly_a_cell_are_constant():
+    rows = pl.DataFrame({"word": ["x"] + [None] * 29, "number": [None] * 28 + [3.0, 3.0], "other": [1, 2, 3] * 10})
+    schema = Schema.infer(rows)
+    assert schema.names == ("other",)
+    assert {c.name: c.why for c in schema.left_out} == {
+        "word": "its only observed cell is 'x'",
+        "number": "all its observed cells are 3",
+    }
+
+
+def test_words_that_are_spelled_alike_are_said():
+    schema = Schema.infer(pl.DataFrame({"a": ["red", "Red ", "blue"] * 10, "b": ["red", "blue", "grey"] * 10}))
+    assert [c.why for c in schema.columns] == ["words, 'Red ' and 'red' being two", "words"]
 
 
 def test_frames_come_back_with_index_types_and_other_columns(global_random_seed):

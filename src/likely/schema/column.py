@@ -123,7 +123,8 @@ class Column:
     def reading(self) -> str:
         """How the column is read, in a few words."""
         if self.kind in ("categorical", "ordinal"):
-            return f"{self.kind}, {len(self.categories or ())} values"
+            n = len(self.categories or ())
+            return f"{self.kind}, {n} value{'s' if n != 1 else ''}"
         if self.kind == "binary" and self.categories is not None:
             return f"binary: {self.categories[0]!r} or {self.categories[1]!r}"
         if self.kind == "grid":

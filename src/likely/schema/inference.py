@@ -38,7 +38,8 @@ def infer_series(name: str, series: Any, *, keep: bool = False) -> Column | Left
         return infer_numbers(name, series_cells(series), dtype, keep=keep)
     if isinstance(series.dtype, nw.String):
         observed = series.drop_nulls()
-        return _words(name, sorted(observed.unique().to_list()), len(observed), dtype, keep)
+        counts = len(observed), len(series)
+        return _words(name, sorted(observed.unique().to_list()), counts, dtype, keep)
     return infer_cells(name, series.to_list(), dtype=dtype, keep=keep)
 
 
@@ -50,7 +51,7 @@ def infer_cells(name: str, cells: Sequence, *, dtype: str | None = None, keep: b
     if all(isinstance(cell, int | float | np.number) for cell in present):
         return infer_numbers(name, np.array(present, dtype=np.float64), dtype, keep=keep)
     if all(isinstance(cell, str) for cell in present):
-        return _words(name, sorted(set(present)), len(present), dtype, keep)
+        return _words(name, sorted(set(present)), (len(present), len(cells)), dtype, keep)
     odd = next(cell for cell in present if not isinstance(cell, str))
     raise TypeError(
         f"column {name!r} holds {odd!r} of type {type(odd).__name__}: each argument must be a string or a number, "
@@ -126,27 +127,46 @@ def _times(name: str, series: Any, dtype: str, keep: bool) -> Column | LeftOut:
     observed = ticks[~np.isnan(ticks)]
     if not len(observed):
         return LeftOut(name, "empty", "it has no observed cell")
-    if not keep and len(observed) >= FEW and (observed == observed[0]).all():
+    if not keep and len(ticks) >= FEW and (observed == observed[0]).all():
         return LeftOut(name, "constant", "all its cells are the same")
     resolution = next(unit for unit, size in RESOLUTIONS.items() if (observed % size == 0).all())
     return Column(name, "datetime", resolution=resolution, dtype=dtype, why="dates and times")
 
 
-def _words(name: str, values: list[str], n_observed: int, dtype: str | None, keep: bool) -> Column | LeftOut:
-    """The column that so many observed words with these different values are."""
+def _words(name: str, values: list[str], counts: tuple[int, int], dtype: str | None, keep: bool) -> Column | LeftOut:
+    """The column that observed words with these different values are; `counts` of observed cells and of all."""
+    n_observed, n_cells = counts
     if not keep:
         if not values:
             return LeftOut(name, "empty", "it has no observed cell")
+        if len(values) == 1 and n_cells >= FEW:
+            return LeftOut(name, "constant", _same(n_observed, n_cells, values[0]), values[0])
         left_out = _useless_words(name, values, n_observed) if n_observed >= FEW else None
         if left_out is not None:
             return left_out
     unseen = "error" if keep else "reserve"
-    return Column(name, "categorical", tuple(values), dtype=dtype, unseen=unseen, why="words")  # type: ignore[arg-type]
+    why = f"words, {_spelled_alike(values)}" if not keep and _spelled_alike(values) else "words"
+    return Column(name, "categorical", tuple(values), dtype=dtype, unseen=unseen, why=why)  # type: ignore[arg-type]
+
+
+def _same(n_observed: int, n_cells: int, value: Any) -> str:
+    """That all cells are the same."""
+    if n_observed == 1 < n_cells:
+        return f"its only observed cell is {value!r}"
+    return f"all its {'' if n_observed == n_cells else 'observed '}cells are {value!r}"
+
+
+def _spelled_alike(values: list[str]) -> str:
+    """Which words differ only in the size of letters or in spaces, as slips do; nothing if none do."""
+    first: dict[str, str] = {}
+    for value in values:
+        other = first.setdefault("".join(value.casefold().split()), value)
+        if other != value:
+            return f"{other!r} and {value!r} being two"
+    return ""
 
 
 def _useless_words(name: str, values: list[str], n_observed: int) -> LeftOut | None:
-    if len(values) == 1:
-        return LeftOut(name, "constant", f"all its cells are {values[0]!r}", values[0])
     share, n_words = len(values) / n_observed, np.mean([value.count(" ") + 1 for value in values[:1000]])
     if share >= _MANY / 2 and n_words >= _WORDS:
         return LeftOut(name, "text", f"free text, {n_words:.0f} words a cell and {share:.0%} of the cells different")
@@ -160,11 +180,11 @@ def _useless_numbers(name: str, cells: np.ndarray) -> LeftOut | None:
     observed = cells[~np.isnan(cells)]
     if not len(observed):
         return LeftOut(name, "empty", "it has no observed cell")
+    if len(cells) >= FEW and (observed == observed[0]).all():
+        value = plain(observed[0])
+        return LeftOut(name, "constant", _same(len(observed), len(cells), value), value)
     if len(observed) < FEW:
         return None
-    if (observed == observed[0]).all():
-        value = plain(observed[0])
-        return LeftOut(name, "constant", f"all its cells are {value!r}", value)
     if not (observed == np.floor(observed)).all():
         return None
     steps = np.diff(observed)

@@ -86,8 +86,10 @@ def grid_step(values: np.ndarray, n_cells: int) -> float | None:
     if decimals is None:
         return None
     common = int(np.gcd.reduce(np.rint(values * 10.0**decimals).astype(np.int64)))
-    # Few values may have a common divisor by chance; a step coarser than their decimals needs ten.
+    # Few values may have a common divisor by chance; a step coarser than their decimals needs ten, one that is no round
+    # number, such as a day in seconds, twenty.
     factor = max((nice for nice in _NICE if common % nice == 0), default=1) if len(values) >= 10 else 1
+    factor = max(common, 1) if len(values) >= FEW else factor
     step = factor / 10**decimals
     n_points = (values[-1] - values[0]) / step + 1
     ties = 1 - len(values) / n_cells

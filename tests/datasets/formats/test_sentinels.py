@@ -27,10 +27,25 @@ def test_several_codes():
     assert "-99 (2 times)" in said
 
 
+def test_codes_of_one_digit():
+    assert found([5.5, -9.0, 3.0, -9.0, -8.0, -8.0])[0] == [5.5, None, 3.0, None, None, None]
+    cells, said = found([-1, 0, 1, -1, -9, -9])
+    assert cells == [-1, 0, 1, -1, None, None]
+    assert "-1 (" not in said
+    assert found([2, -9, 30, -1]) == (
+        [2, -9, 30, -1],
+        "column 'a': -9 (once) may stand for unobserved cells; --missing=-9 reads it so. "
+        "column 'a': -1 (once) may stand for unobserved cells; --missing=-1 reads it so.",
+    )
+    scale = list(range(-9, 10)) * 2
+    assert found(scale) == (scale, "")
+
+
 @pytest.mark.parametrize(
     "cells",
     [
         [5, -999, 3, 40],  # once
+        [5, -1, 300, -1],  # a digit, alone
         [5, 999, 3, 999, 40],  # positive, and far from the others
         [-5, -9999, 3, -9999, 40],  # beside other negative ones
     ],
@@ -47,6 +62,8 @@ def test_what_may_be_a_code_is_mentioned_only(cells):
         [98, 99, 99, 97, 1],
         [-99, -99, -98, -120, -50, 0],
         [-1, -1, 5],
+        [-1, 0, 1, -1, 0],
+        [-2, -1, 0, 1, 20],
         [999, 999],
         [None, None],
         [0.5, None],

@@ -16,7 +16,8 @@ from likely.datasets.formats.delimited.table import Table
 if TYPE_CHECKING:
     import polars as pl
 
-_MOST_SENTINELS = 3  # of one column, such as -99, -999 and -9999
+_MOST_SENTINELS = 4  # of one column, such as -99, -999 and -9999; or -1, -7, -8 and -9
+_BESIDE_9 = {-8, -7, -1}  # codes of surveys that come with -9: refused, not known, does not apply
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -25,12 +26,13 @@ def without_sentinels(
 ) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """The table with null for numbers that are surely codes for unobserved cells, and remarks on those that may be.
 
-    A number of nines (99, 999, 99.99, ..., of two digits at least) is one
+    A number of nines (99, 999, 99.99, ..., of two digits at least; -9 too, and -7 and -8 beside it) is one
 
     - surely, if it is negative, all other numbers of the column are 0 or more, and it occurs twice or more, in columns
       of which that is so;
-    - perhaps, if it occurs only once so; or if it is the least or the greatest number of its column, occurs twice or
-      more, and is farther from the others than these are from each other.
+    - perhaps, if it occurs only once so; if it is another of -1 to -8, the only one, and all other numbers are 0 or
+      more and some beyond 9; or if it is the least or the greatest number of its column, occurs twice or more, and is
+      farther from the others than these are from each other.
 
     With `keep` all stay numbers, and are mentioned only. Columns that change are `put` where the others are.
     """
@@ -41,7 +43,8 @@ def without_sentinels(
     for cells, (codes, stand_out) in zip(numbers, negative, strict=True):
         total.update({code: int((cells == code).sum()) for code in codes if stand_out})
     for cells, (codes, stand_out) in zip(numbers, negative, strict=True):
-        sure = {code for code in codes if stand_out and total[code] > 1 and not keep}
+        likely = {code for code in codes if code <= -9 or (code <= -7 and -9 in codes and total[-9] > 1)}
+        sure = {code for code in likely if stand_out and total[code] > 1 and not keep}
         found = _without(cells, notes, codes, sure, stand_out)
         if found is not cells:
             columns.append(found if put is None else put(found))
@@ -49,14 +52,22 @@ def without_sentinels(
 
 
 def _negative_codes(cells: pl.Series) -> tuple[list[float], bool]:
-    """Negative numbers of nines below all other numbers of a column, and whether these are 0 or more."""
+    """Negative numbers that may be codes, below all others of a column, and whether these are 0 or more."""
     rest = cells.fill_nan(None) if cells.dtype.is_float() else cells
     codes: list[float] = []
-    while len(codes) < _MOST_SENTINELS and _is_nines(low := rest.min()) and low < 0:
+    while len(codes) < _MOST_SENTINELS and _may_be_code(low := rest.min()) and low < 0:
         codes.append(low)
         rest = rest.filter(rest != low)
-    least = rest.min()
-    return codes, isinstance(least, int | float) and least >= 0
+    least, greatest = rest.min(), rest.max()
+    stand_out = isinstance(least, int | float) and least >= 0
+    digits = [code for code in codes if code > -9]
+    if -9 in codes:
+        are_codes = set(digits) <= _BESIDE_9
+    else:  # -1, 0 and 1 are a scale, and -5 beside -9999 is a number.
+        are_codes = not digits or (codes == digits[:1] and stand_out and bool(greatest > 9))  # type: ignore[operator]
+    if not are_codes:
+        return [code for code in codes if code <= -9], False
+    return codes, stand_out
 
 
 def _without(cells: pl.Series, notes: Notes, codes: list[float], sure: set[float], stand_out: bool) -> pl.Series:
@@ -69,7 +80,7 @@ def _without(cells: pl.Series, notes: Notes, codes: list[float], sure: set[float
             found = found.set((found == code).fill_null(False), None)
             why = "is read as unobserved, since all other numbers are 0 or more; --missing NA keeps it"
             notes.on(cells.name, f"sentinel {code:g}", f"{code:g} ({_times(n)}) {why}")
-        else:
+        elif code <= -9 or greatest > 9:  # type: ignore[operator]
             _mention(notes, cells.name, code, n)
     if not stand_out:
         _mention_if_far(notes, cells, codes[:1])
@@ -95,6 +106,11 @@ def _mention(notes: Notes, name: str, code: float, n: int) -> None:
 
 def _times(n: int) -> str:
     return "once" if n == 1 else f"{n:,} times"
+
+
+def _may_be_code(number: Any) -> TypeGuard[float]:
+    """Whether a number is written with nines alone, or is one of -1 to -9."""
+    return _is_nines(number) or (isinstance(number, int | float) and number in range(-9, 0))
 
 
 def _is_nines(number: Any) -> TypeGuard[float]:

@@ -61,6 +61,12 @@ def test_quotes_that_are_not_those_of_csv(size):
         ('"a;b",c\n"d;e",f', ","),
         ("a|b\n1|2", "|"),
         ("alone\n1", ","),
+        ("A11 6 A34\nA12 48 A32", " "),
+        ("  0.5  18.0\n 1.5   0.0\n10 2", " "),
+        ('18.0 8 307 3504 12 70 1\t"a car"\n15.0 8 350 3693 11 70 1\t"other car"', " "),
+        ("John Smith\nMary Jones", ","),
+        ("1 2\n3 4 5", ","),
+        ("at\tvalue\n1 Jan 2020\t5\n2 Jan 2020\t6", "\t"),
     ],
 )
 def test_separators(text, separator):
@@ -69,6 +75,17 @@ def test_separators(text, separator):
 
 def test_a_given_decimal_comma_is_no_separator():
     assert find_separator(b"1,5|2,5\n1,5|2,5", ",") == "|"
+
+
+@pytest.mark.parametrize("size", [4, 1000])
+def test_several_spaces_separate_once(size):
+    text = b' 1   2.5 \t"a  b"\r\n\n  10 3 c \n'
+    rows = Rows(iter([text[i : i + size] for i in range(0, len(text), size)]), PATH, " ")
+    blocks = list(rows)
+    assert [row for block in blocks for row in block.cells.rows()] == [("1", "2.5", "a  b"), ("10", "3", "c")]
+    assert np.concatenate([block.lines for block in blocks]).tolist() == [1, 3]
+    by_csv = Rows(iter([b'5" a\n 6"  b\n']), PATH, " ")
+    assert [row for block in by_csv for row in block.cells.rows()] == [('5"', "a"), ('6"', "b")]
 
 
 def table_of(text: bytes, size: int = 1 << 20, **options):

@@ -55,10 +55,42 @@ def test_words_of_one_pair_are_true_and_false(pair):
     yes, no = pair.split()
     table = column([yes, no, "", yes, "-"])
     assert table.frame["a"].to_list() == [True, False, None, True, None]
-    assert any("read as true and false" in line for line in table.notes) == (pair != "True FALSE")
+    assert any(line.startswith("column 'a': reads ") for line in table.notes) == (pair != "True FALSE")
 
 
-@pytest.mark.parametrize("cells", [["yes", "no", "unknown"], ["yes", "n"], ["m", "f"], ["yes", "no", "maybe"]])
+def test_words_of_several_spellings_are_true_and_false():
+    table = column(["Yes", "n", "TRUE", "0", "y", "No"])
+    assert table.frame["a"].to_list() == [True, False, True, False, True, False]
+    assert table.notes == ("column 'a': reads 'true' and 'yes' and 'y' as true, 'no' and 'n' and '0' as false.",)
+    assert column(["T", "F", "true"]).frame["a"].to_list() == [True, False, True]
+    assert column(["1", "0"]).frame["a"].to_list() == [1, 0]
+
+
+def test_durations_and_times_of_day_are_numbers():
+    table = column(["1:30", "12:05", "-", "1:00:30"])
+    assert table.frame["a"].to_list() == [90, 725, None, 3630]
+    assert "'1:30' is read as 90: the last part counts one, each before it sixty times the next" in table.notes[0]
+    assert column(["8:15 PM", "12:05 am"]).frame["a"].to_list() == [1215, 5]
+    assert column(["-0:30.5", "2 days 03:00:00"]).frame["a"].to_list() == [-30.5, 183_600]
+    assert "'1:75' on line 3 is no time; --missing '1:75'" in column(["1:30", "1:75", "2:10"]).notes[0]
+    for cells in (["16:9", "4:3"], ["13:00 PM", "1:61"], ["a:10", "b:20"]):
+        assert column(cells).frame["a"].to_list() == cells
+    assert table_of("a;b\n1:30;2\n", {"a": "number"}).frame["a"].to_list() == [90]
+
+
+def test_whole_numbers_that_are_all_days_are_dates():
+    table = column(["20201231", "-", "20190101"])
+    assert table.frame["a"].to_list() == [dt.date(2020, 12, 31), None, dt.date(2019, 1, 1)]
+    assert table.notes[1] == "column 'a': '20201231' is read as 2020-12-31."
+    for cells in ([20201231, 20191301], [20201231, 20201231], [2020123, 2019010]):
+        assert column(cells).frame["a"].to_list() == cells
+    assert table_of("a;b\n20201231;2\n20200101;2\n", {"a": "number"}).frame["a"].to_list() == [20201231, 20200101]
+    assert table_of("a;b\n20201231;2\n", {"a": "date"}).frame["a"].to_list() == [dt.date(2020, 12, 31)]
+    with pytest.raises(DataError, match=r"line 3: column 'a' holds '2020123', and needed is a date"):
+        table_of("a;b\n20201231;2\n2020123;2\n", {"a": "date"})
+
+
+@pytest.mark.parametrize("cells", [["yes", "no", "unknown"], ["y", "t"], ["m", "f"], ["yes", "no", "maybe"]])
 def test_other_words_are_words(cells):
     assert column(cells).frame["a"].to_list() == cells
 

@@ -1,4 +1,4 @@
-"""Dates and times as people write them: `2020-12-31`, `31/12/2020 23:59`, `12/31/20`, `31 Dec 2020`.
+"""Dates and times as people write them: `2020-12-31`, `31/12/2020 23:59`, `12/31/20`, `31 Dec 2020`, `20201231`.
 
 A cell is taken apart into three parts of a date, a time and an offset from UTC by one expression. In `03/04/2020`
 either of the first two may be the day: a part above 12 can only be a day, and is evidence for the whole column.
@@ -27,6 +27,7 @@ PARTS = (
     r"\s?(?<half>[AaPp]\.?[Mm]\.?)?\s?(?<offset>Z|UTC|GMT|[+-]\d{2}:?\d{2})?)?$"
 )
 _ISO_DATE = r"^\d{4}-\d{2}-\d{2}$"
+_COMPACT_DATE = r"^((?:1[6-9]|20|21)\d{2})(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])$"
 _ISO_MOMENT = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?Z?$"
 _MOMENT = "%Y-%m-%d %H:%M:%S%.f"
 _PIVOT = 69  # Years of two digits: 69 to 99 are of the 20th century, 00 to 68 of the 21st, as in POSIX.
@@ -39,7 +40,7 @@ def taken_apart(cells: pl.Series) -> pl.DataFrame:
     """
     import polars as pl
 
-    parts = cells.str.extract_groups(PARTS).struct.unnest()
+    parts = cells.str.replace(_COMPACT_DATE, "$1-$2-$3").str.extract_groups(PARTS).struct.unnest()
     a, b, c = (pl.col(name) for name in "abc")
     iso, named_a, named_b = a.str.len_chars() == 4, a.str.contains("^[A-Za-z]"), b.str.contains("^[A-Za-z]")
     # A month's name may have four letters as a year has four digits.
@@ -156,6 +157,17 @@ def iso(values: pl.Series, times: bool) -> pl.Series | None:
         if times
         else values.str.to_date("%Y-%m-%d", strict=False)
     )
+    return None if found.null_count() > values.null_count() else found
+
+
+def compact(values: pl.Series) -> pl.Series | None:
+    """Dates that are all written with eight digits, year first; None if one of the cells is none.
+
+    Of numbers of eight digits one in a hundred is a date, so that a column of them says what it is.
+    """
+    if not values.str.contains(_COMPACT_DATE).all():
+        return None
+    found = values.str.to_date("%Y%m%d", strict=False)
     return None if found.null_count() > values.null_count() else found
 
 

@@ -16,5 +16,9 @@ MARKERS = (
     "no answer", "nil", "nd", "n.d.", "tbd", "k.a.", "k. a.", "keine angabe",
 )  # fmt: skip
 
-# Pairs of words for yes and no, in small letters. A column is Boolean where all of its words are of one pair.
-TRUTH = (("true", "false"), ("yes", "no"), ("y", "n"), ("on", "off"))
+# Words for yes and no, in small letters. A column is Boolean where all of its words are of one of these sets.
+TRUTH = (
+    {"true": True, "false": False, "yes": True, "no": False, "y": True, "n": False, "1": True, "0": False},
+    {"true": True, "false": False, "yes": True, "no": False, "t": True, "f": False, "1": True, "0": False},
+    {"on": True, "off": False},
+)

@@ -58,10 +58,16 @@ def describe(notes: Notes, name: str, found: Plan, line_of: LineOf) -> None:
     """Say how a column of text was read, and which option reads it otherwise."""
     if found.why:
         notes.on(name, f"text {name}", found.why)
-    elif found.sort == "truth" and found.pair != ("true", "false"):
-        notes.on(name, f"truth {found.pair}", f"{found.pair[0]!r} and {found.pair[1]!r} are read as true and false")
+    elif found.sort == "truth" and not {"true", "false"} >= set(found.truth):
+        yes, no = ([repr(word) for word, is_true in found.truth.items() if is_true is value] for value in (True, False))
+        said = [f"{' and '.join(words)} as {word}" for words, word in ((yes, "true"), (no, "false")) if words]
+        notes.on(name, f"truth {said}", f"reads {', '.join(said)}")
     elif found.numbers is not None:
         _describe_numbers(notes, name, found, found.numbers)
+    elif found.clocks is not None and found.clocks.time is not None:
+        time = found.clocks.time
+        parts = "the last part counts one, each before it sixty times the next"
+        notes.on(name, "clock", f"{time!r} is read as {_read(time, found)}: {parts}")
     elif found.dates is not None:
         _describe_dates(notes, name, found, found.dates)
     if found.marker is not None:

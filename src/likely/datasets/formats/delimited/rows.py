@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 _SEPARATORS = "\t;|,"  # The last is found within cells more often than the others.
+_MORE_BY_SPACES = 3  # times as many cells as tabs make, where both may separate
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_PADDING = re.compile(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)")  # spaces at the ends of lines, where they separate nothing
 _N_SNIFFED = 100
 _ROWS_A_BLOCK = 20_000  # of those that Python's csv module splits
 _MOST_COLUMNS = 100_000  # A column takes a kilobyte before it has a cell, so that a line of commas would fill a memory.
@@ -54,16 +58,38 @@ class Layout(NamedTuple):
 def find_separator(text: bytes, decimal: str | None = None) -> str:
     """The separator of a text by its first lines: a character that all of them have, and equally often.
 
-    If several are, a tab, semicolon or bar is preferred, since commas also stand within numbers; if none is, the most
-    frequent one of the first line is taken.
+    If several are, a tab, semicolon or bar is preferred, since commas also stand within numbers. If the first line has
+    none of them, or few tabs, spaces separate where they make as many cells of each line, numbers among them. If
+    nothing fits, the most frequent sign of the first line is taken.
     """
     lines = [line for line in text.split(b"\n", _N_SNIFFED)[:_N_SNIFFED] if line.strip()] or [b""]
     counts = {sign: [_outside_quotes(line).count(sign.encode()) for line in lines] for sign in _SEPARATORS}
     even = [sign for sign, found in counts.items() if found[0] and len(set(found)) == 1]
     if decimal == "," and len(even) > 1:
         even = [sign for sign in even if sign != ","]
+    n_tabs = counts["\t"][0]
+    enough = _MORE_BY_SPACES * (n_tabs + 1) if n_tabs else 2
+    if not any(counts[sign][0] for sign in ";|,") and _n_spaced(lines) >= enough:
+        return " "
     # A row that runs over several lines, or is ragged, leaves none that all lines agree on.
     return even[0] if even else max(",;\t|", key=lambda sign: counts[sign][0])
+
+
+def _n_spaced(lines: list[bytes]) -> int:
+    """How many cells spaces make of each line; 0 if not as many of each, or without numbers below the first one."""
+    rows = [re.sub(rb'"[^"]*"', b"quoted", line).split() for line in lines]
+    n_cells = len(rows[0])
+    if len(rows) < 2 or any(len(row) != n_cells for row in rows):
+        return 0
+    has_numbers = any(all(_NUMBER.fullmatch(row[place]) for row in rows[1:]) for place in range(n_cells))
+    return n_cells if has_numbers else 0
+
+
+def _spaces_once(text: bytes) -> bytes:
+    """Text with one space where there are several, or tabs, outside quotes; and none at the ends of lines."""
+    parts = text.split(b'"')
+    parts[::2] = [re.sub(rb"[ \t]+", b" ", part) for part in parts[::2]]
+    return _PADDING.sub(b"", b'"'.join(parts))
 
 
 def _outside_quotes(line: bytes) -> bytes:
@@ -100,12 +126,13 @@ class Rows:
                     self._passed(text)
                     continue
                 self.separator = find_separator(text.lstrip(b"\r\n"), self.decimal)
-            layout = layout_of(text, self.separator)
+            tidy = _spaces_once(text) if self.separator == " " else text
+            layout = layout_of(tidy, self.separator)
             if layout is None:
                 # From here on quotes do not tell where a row ends.
                 yield from self._by_csv(itertools.chain([text, self._rest], self.chunks))
                 return
-            block = self._block(text, layout)
+            block = self._block(tidy, layout)
             self._passed(text)
             if len(block.cells):
                 yield block
@@ -225,7 +252,8 @@ class Rows:
             text = rest + chunk
             end = text.rfind(b"\n") + 1 if chunk else len(text)
             self._check_utf8(text[:end])
-            yield from (line.decode() for line in io.BytesIO(text[:end]))
+            lines = io.BytesIO(text[:end])
+            yield from ((_spaces_once(line) if self.separator == " " else line).decode() for line in lines)
             self._passed(text[:end])
             rest = text[end:]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from likely.datasets.errors import DataError
-from likely.datasets.formats.delimited import encodings, numbers, remarks
+from likely.datasets.formats.delimited import dates, encodings, numbers, remarks
 from likely.datasets.formats.delimited.encodings import Source
 from likely.datasets.formats.delimited.header import names_of
 from likely.datasets.formats.delimited.markers import HOLES, MARKERS
@@ -152,6 +152,8 @@ class _Reader:
             cells, lines = block
             if not self.columns:
                 self.n_columns, self.separator = cells.width, rows.separator
+                if self.separator == " " != self.options.separator:
+                    self.notes.add("spaces separate the cells; --separator gives another sign.")
                 cells, lines = self._begin(cells, lines)
             for column in self.columns:
                 self._add(column, cells[:, column.position])
@@ -313,7 +315,22 @@ class _Reader:
         if column.marker is not None:
             row, marker = column.marker
             remarks.say_marker(self.notes, column.name, marker, column.n_markers, self.lines[row])
-        return self._without_missing_numbers(joined(column))
+        values = self._without_missing_numbers(joined(column))
+        return values if column.name in self.needed else self._dates_of_eight_digits(column.name, values)
+
+    def _dates_of_eight_digits(self, name: str, values: pl.Series) -> pl.Series:
+        """Whole numbers as dates, where all of them are such as 20201231."""
+        import polars as pl
+
+        low, high = (values.min(), values.max()) if values.dtype == pl.Int64 else (None, None)
+        if low is None or low < 10**7 or high >= 10**8 or low == high:  # type: ignore[operator]
+            return values
+        found = dates.compact(values.cast(pl.String))
+        if found is None:
+            return values
+        first = int(values.is_not_null().arg_max() or 0)
+        self.notes.on(name, "compact dates", f"{str(values[first])!r} is read as {found[first]}")
+        return found
 
     def _without_missing_numbers(self, values: pl.Series) -> pl.Series:
         import polars as pl

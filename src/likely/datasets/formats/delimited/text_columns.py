@@ -1,4 +1,4 @@
-"""What a column of text is: numbers, dates, true and false, or text; decided by all of its cells, and of the file.
+"""What a column of text is: numbers, times, dates, true and false, or text; decided by all of its cells and the file's.
 
 A column is planned first: `plan` counts what its cells say, and leaves open what they do not, such as whether 1,234 is
 a thousand or 03/04/2020 is in March. The other columns then decide, and `convert` reads the cells. Both go through a
@@ -7,11 +7,11 @@ column in pieces, so that memory stays small.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from likely.datasets.formats.delimited import dates, numbers
+from likely.datasets.formats.delimited import clocks, dates, numbers
 from likely.datasets.formats.delimited.markers import MARKERS, SIGNS, TRUTH
 from likely.datasets.formats.delimited.options import TableOptions
 
@@ -34,10 +34,10 @@ class Plan:
     Parameters
     ----------
     sort : what it is.
-    numbers, dates : what was counted.
+    numbers, dates, clocks : what was counted; a column of `clocks`, which are durations or times of day, is of numbers.
     decimal : of numbers, None if their values depend on it and no cell tells.
     first : "day" or "month" of dates, None if it matters and no cell tells.
-    pair : the words for true and false.
+    truth : which words, in small letters, stand for true and for false.
     marker : a cell, such as "-", that is unobserved since all others are numbers, dates or words; `n_markers` are like
         it.
     by : what settled `decimal` or `first` where no cell of the column did: "file" for the other columns, "constant" for
@@ -48,9 +48,10 @@ class Plan:
     sort: Literal["text", "number", "date", "truth"] = "text"
     numbers: numbers.NumberTally | None = None
     dates: dates.DateTally | None = None
+    clocks: clocks.ClockTally | None = None
     decimal: str | None = None
     first: str | None = None
-    pair: tuple[str, str] = TRUTH[0]
+    truth: Mapping[str, bool] = field(default_factory=dict)
     marker: str | None = None
     n_markers: int = 0
     by: str | None = None
@@ -64,13 +65,17 @@ def plan(cells: pl.Series, options: TableOptions, line_of: LineOf, needed: str |
     sample = sample.filter(~sample.str.to_lowercase().is_in(MARKERS))
     if not len(sample):
         return Plan()
-    pair = next((pair for pair in TRUTH if sample.str.to_lowercase().is_in(pair).all()), None)
-    if pair is not None:
-        return _plan_truth(cells, pair)
+    truth = next((words for words in TRUTH if sample.str.to_lowercase().is_in(list(words)).all()), None)
+    if truth is not None and not sample.is_in(["0", "1"]).all():
+        return _plan_truth(cells, truth)
+    if needed == "date":
+        return _plan_dates(cells, options, line_of)
+    if 2 * clocks.read_clocks(sample).is_not_null().sum() >= len(sample):
+        return _plan_clocks(cells, line_of)
     parts = numbers.taken_apart(sample)
     if needed == "number" or 2 * (parts["point"] | parts["comma"]).sum() >= len(sample):
         return _plan_numbers(cells, options, line_of)
-    if needed == "date" or 2 * dates.taken_apart(sample)["year"].is_not_null().sum() >= len(sample):
+    if 2 * dates.taken_apart(sample)["year"].is_not_null().sum() >= len(sample):
         return _plan_dates(cells, options, line_of)
     return plan_words(cells)
 
@@ -96,13 +101,14 @@ def convert(cells: pl.Series, found: Plan) -> pl.Series:
     if found.sort == "text" and found.marker is not None:
         return cells.set((cells == found.marker).fill_null(False), None)
     if found.sort == "truth":
-        words = dict(zip(found.pair, (True, False), strict=True))
-        return _mapped(
-            cells, lambda values: values.str.to_lowercase().replace_strict(words, default=None, return_dtype=pl.Boolean)
-        )
+        read = lambda words: words.replace_strict(dict(found.truth), default=None, return_dtype=pl.Boolean)  # noqa: E731
+        return _mapped(cells, lambda values: read(values.str.to_lowercase()))
     if found.dates is not None:
         times, first = found.dates.time is not None, found.first or "month"
         return _mapped(cells, lambda values: dates.read_dates(values, first, times))
+    if found.clocks is not None:
+        values = _mapped(cells, clocks.read_clocks)
+        return values if found.clocks.fraction else values.cast(pl.Int64)
     if found.numbers is None:
         return cells
     decimal = found.decimal or "."
@@ -128,13 +134,15 @@ def _mapped(cells: pl.Series, read: Callable[[pl.Series], pl.Series]) -> pl.Seri
     return pl.concat(out, rechunk=True)
 
 
-def _plan_truth(cells: pl.Series, pair: tuple[str, str]) -> Plan:
+def _plan_truth(cells: pl.Series, truth: Mapping[str, bool]) -> Plan:
     words = cells.str.to_lowercase()
     # Beside yes and no a word such as `unknown` may be an answer, but a dash is none.
-    other = (~words.is_in(pair)).fill_null(False)
+    other = (~words.is_in(list(truth))).fill_null(False)
     if not words.filter(other).is_in(SIGNS).all():
         return plan_words(cells)
-    return Plan("truth", pair=pair, marker=cells.filter(other).first(), n_markers=int(other.sum()))  # type: ignore[arg-type]
+    spelled = words.filter(~other).unique().to_list()
+    found = {word: value for word, value in truth.items() if word in spelled}
+    return Plan("truth", truth=found, marker=cells.filter(other).first(), n_markers=int(other.sum()))  # type: ignore[arg-type]
 
 
 def _plan_numbers(cells: pl.Series, options: TableOptions, line_of: LineOf) -> Plan:
@@ -187,6 +195,17 @@ def _plan_dates(cells: pl.Series, options: TableOptions, line_of: LineOf) -> Pla
     if first is None and (day or month or not tally.either):
         first = "day" if day else "month"
     return Plan("date", dates=tally, first=first, marker=odd.marker, n_markers=odd.n_markers)
+
+
+def _plan_clocks(cells: pl.Series, line_of: LineOf) -> Plan:
+    tally, odd = clocks.ClockTally(), _Odd()
+    for piece in _pieces(cells):
+        values = piece.drop_nulls().unique(maintain_order=True)
+        if len(values):
+            odd.add(piece, values.filter(~tally.add(values)))
+    if odd.words:
+        return Plan(why=odd.reason("time", line_of, None))
+    return Plan("number", clocks=tally, decimal=".", marker=odd.marker, n_markers=odd.n_markers)
 
 
 class _Odd:
