@@ -68,7 +68,7 @@ def test_rows_of_the_same_distribution_cannot_be_told(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     real, drawn, holdout = (people(rng, 400) for _ in range(3))
     found = likely.fidelity(real, drawn, holdout, target="rich", random_state=global_random_seed)
-    assert abs(found.classifier.auc - 0.5) < 3 * found.classifier.stderr
+    assert abs(found.classifier.auc - 0.5) < 4.5 * found.classifier.stderr
     assert not any(column.differs for column in found.marginals)
     assert not found.copying.is_copying
     assert found.copying.copies == 0

@@ -32,10 +32,11 @@ def test_information_of_two_bits_is_the_exact_one_within_its_error(global_random
     check_within_errors(SharedInformation.of, global_random_seed)
 
 
-def test_an_error_that_is_too_small_would_be_seen():
+@pytest.mark.parametrize(("shift", "share"), [(0.02, 1.0), (0.0, 0.01)])
+def test_values_that_are_off_and_errors_that_are_too_small_would_be_seen(shift, share):
     def bold(*args):
         found = SharedInformation.of(*args)
-        return SharedInformation(found.names, found.values + 0.02, found.stderr)
+        return SharedInformation(found.names, found.values + shift, found.stderr * share)
 
     with pytest.raises(AssertionError):
         check_within_errors(bold, 0)

@@ -26,9 +26,11 @@ def test_either_game_learns_where_rows_are_and_how_wide(loss, global_random_seed
     model = likely.GAN(2, hidden=(16,), loss=loss, n_epochs=250, batch_size=50, learning_rate=2e-3, random_state=0)
     drawn = model.fit(rows).sample(2000)
     deviation = rows[:, :2].std(axis=0)
-    assert (np.abs(drawn.mean(axis=0) - rows.mean(axis=0)) < 0.5 * np.append(deviation, 1)).all()
-    assert (np.abs(np.log(drawn[:, :2].std(axis=0) / deviation)) < 0.5).all()
-    assert drawn[:, 2].std() < 0.5
+    # What a game learns is held to what 200 rows tell: three standard errors of a mean, four of the logarithm of a
+    # deviation. After a single epoch means are off by 0.43, logarithms by 0.84; the constant column spreads by 0.63.
+    assert (np.abs(drawn.mean(axis=0) - rows.mean(axis=0))[:2] < 3 * deviation / np.sqrt(200)).all()
+    assert (np.abs(np.log(drawn[:, :2].std(axis=0) / deviation)) < 4 / np.sqrt(2 * 200)).all()
+    assert np.abs(drawn[:, 2] - 7).mean() < 0.1
     assert np.isfinite(model.critic_scores([[np.nan] * 3, [0.0, 50.0, 7.0]])).all()
 
 

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.metrics import mutual_info_score
 
 import likely
 from likely import beta_vae_score, mutual_information_gap
@@ -22,6 +23,13 @@ def turned(factors, seed):
     return (factors - factors.mean(axis=0)) / factors.std(axis=0) @ rotation
 
 
+def peer_gap(codes, factors):
+    """By scikit-learn's mutual information."""
+    binned = [np.digitize(code, np.linspace(code.min(), code.max(), 21)[1:-1]) for code in codes.T]
+    told = np.sort([[mutual_info_score(factor, code) for code in binned] for factor in factors.T])
+    return np.mean((told[:, -1] - told[:, -2]) / np.log(LEVELS))
+
+
 def test_a_code_for_each_factor_scores_one(factors, global_random_seed):
     codes = factors * [1.0, -2.0, 0.5, 3.0, 1.0] + 7
     assert mutual_information_gap(codes, factors) == pytest.approx(1)
@@ -30,13 +38,19 @@ def test_a_code_for_each_factor_scores_one(factors, global_random_seed):
 
 def test_codes_that_share_the_factors_score_less(factors, global_random_seed):
     codes = turned(factors, global_random_seed)
-    assert mutual_information_gap(codes, factors) < 0.3
+    assert mutual_information_gap(codes, factors) == pytest.approx(peer_gap(codes, factors), abs=1e-12)
+    assert mutual_information_gap(codes, factors) < 1
     assert mutual_information_gap(np.hstack([factors, factors]), factors) == pytest.approx(0, abs=1e-12)
 
 
 def test_codes_of_noise_are_at_chance(factors, global_random_seed):
     codes = np.random.RandomState(global_random_seed).normal(size=(len(factors), 5))
-    assert mutual_information_gap(codes, factors) < 0.02
+    # 2n times the information between n values that share none is a chi-square of 19 (levels - 1) degrees of freedom,
+    # or less where a bin is empty. A factor's gap is the largest of five of them less the second, whose tail is
+    # exponential: the mean of five gaps is eight deviations above its own once in a million.
+    told = [np.sort(np.random.default_rng(0).chisquare(19 * (n - 1), (20_000, 5))) for n in LEVELS]
+    gaps = [(t[:, -1] - t[:, -2]) / (2 * len(factors) * np.log(n)) for t, n in zip(told, LEVELS, strict=True)]
+    assert mutual_information_gap(codes, factors) < np.mean(gaps) + 8 * np.std(gaps) / np.sqrt(len(LEVELS))
     # 500 points to judge by, 5 factors: chance is 0.2, with a standard error of 0.018
     assert abs(beta_vae_score(codes, factors, random_state=global_random_seed) - 0.2) < 5 * 0.018
 

@@ -79,7 +79,8 @@ def test_imputes_better_than_the_mean(global_random_seed):
     conditional = model.condition(holed)
     error = (conditional.mean() - rows)[hidden]
     calibration = np.square(error / conditional.std()[hidden]).mean()
-    assert calibration == pytest.approx(1, abs=6 * np.sqrt(2 / hidden.sum()) + 0.1)  # 0.1: the fit's own error
+    # A squared normal variate has variance 2. The fit's 20 free parameters, from 1000 rows, are off by a fiftieth.
+    assert calibration == pytest.approx(1, abs=6 * np.sqrt(2 / hidden.sum()) + 0.02)
     scale = np.broadcast_to(rows.std(axis=0), rows.shape)[hidden]
     assert np.square(error / scale).mean() < 0.9
     np.testing.assert_array_equal(conditional.mean()[~hidden], rows[~hidden])
