@@ -26,8 +26,8 @@ SPILL_BYTES = 2 << 30  # An array that is larger goes to a temporary file, and a
 SPILL_SHARE = 0.25  # more than so much of the memory.
 _UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 _MEMBERSHIP, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")  # of control groups
-_SMALL = 1 << 20
-_TAKEN_CELLS = 1 << 22
+_SMALL = 1 << 20  # bytes, below which nobody asks how much memory is free
+_TAKEN_CELLS = 1 << 22  # cells that are copied at a time
 _NO_LIMIT = 1 << 60  # what control groups of the first version write for "none" is above it
 
 

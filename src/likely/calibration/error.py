@@ -17,7 +17,7 @@ from likely.calibration.reading import events
 from likely.calibration.reliability import N_BINS, equal_bins
 
 N_RESAMPLES = 1000
-_GRID = 601
+_GRID = 601  # points at which the distribution of an error is worked out
 # The mean of so many rows is a Gaussian variable to a part in a hundred of its deviation, and drawn as one.
 _LARGE_BIN = 4000
 

@@ -74,7 +74,7 @@ def gathered(parts: Sequence[Any]) -> list[Any]:
     leaves, structure = jax.tree.flatten(list(parts))
     arrays = [np.asarray(leaf) for leaf in leaves]
     packed = b"".join(array.tobytes() for array in arrays)
-    # As bytes: JAX would take the second half of a double precision number away.
+    # Numbers travel as bytes: JAX would round those of double precision to single.
     everyone = _all_bytes(packed)
     out: list[Any] = []
     for own in everyone:
@@ -130,6 +130,8 @@ def check_agreed(what: dict[str, Any]) -> None:
     """
     if n_processes() == 1:
         return
+    # First one digest of everything, which is all that a run in agreement costs; the digests of each thing are
+    # exchanged only to say which of them differs.
     own = {name: json.dumps(value, sort_keys=True, default=str) for name, value in what.items()}
     digests = b"".join(blake2b(f"{name} {text}".encode(), digest_size=_DIGEST).digest() for name, text in own.items())
     everyone = _all_bytes(blake2b(digests, digest_size=_DIGEST).digest())
@@ -149,6 +151,7 @@ def check_agreed(what: dict[str, Any]) -> None:
 
 def _all_bytes(own: bytes) -> list[bytes]:
     """Equally long bytes of every process, in their order."""
+    # In words of 32 bits; what fills up the last of them is cut off again.
     padded = np.frombuffer(own + b"\0" * (-len(own) % 4), np.uint32)
     mesh = _process_mesh()
     sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("process"))

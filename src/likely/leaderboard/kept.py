@@ -32,7 +32,7 @@ from likely.storage.modules import save_value
 from likely.training import Checkpoint
 
 _ARRAYS = ("values", "lower", "upper", "replicates", "dimensions")  # of an evidence
-_SECONDS_BETWEEN_CHECKPOINTS = 20.0
+_SECONDS_BETWEEN_CHECKPOINTS = 20.0  # so much of a fit is lost at most
 _PARTS = ("train", "valid", "test")
 
 

@@ -224,6 +224,7 @@ def _spread(key, chains, stops, log_start, log_target, kernel) -> Float[Array, "
     def advance(chains: Any, i: Array) -> tuple[Any, Array]:
         chains = kernel(jax.random.fold_in(key, i), chains, stops[i])
         difference = log_target(chains) - log_start(chains)
+        # Chains where the target rules a state out have -inf, whose deviation would be NaN and not merely large.
         return chains, jnp.std(jnp.maximum(difference, -1e30))
 
     return lax.scan(advance, chains, jnp.arange(len(stops)))[1]
@@ -237,6 +238,7 @@ def _even_out(stops: np.ndarray, spread: np.ndarray, n: int) -> np.ndarray:
     """Stops that cut the integral of the spread into n equal parts; a tenth of the steps is even, in case of noise."""
     if not np.isfinite(spread).all():
         raise ValueError("log densities must be finite at the pilot's chains: check `log_start` and `log_target`.")
+    # By the trapezoidal rule; where nothing varies, every step is as good as any other.
     lengths = 0.5 * (spread[1:] + spread[:-1]) * np.diff(stops)
     lengths = lengths / lengths.sum() if lengths.sum() > 0 else np.diff(stops)
     lengths = 0.9 * lengths + 0.1 * np.diff(stops)

@@ -75,6 +75,7 @@ def _hold(x, begin, end, held, low, odds):
 
 @njit(nogil=True, cache=True)
 def _uniforms(streams, counter, n, uniform):
+    """Numbers (k + ½) / 2^23 inside (0, 1), of units counter to counter + n - 1 in every chain."""
     chains = len(streams)
     for i in range(n):
         add, own = U64(counter + i) * GOLDEN, uniform[i * chains : (i + 1) * chains]

@@ -48,12 +48,14 @@ class Convolution(eqx.Module):
         """The convolution, with its bias."""
         s, (size, _, n_in, n_out) = self.stride, self.weight.shape
         m = size // s
+        # The window at the last place reaches m - 1 squares beyond the places; what the picture lacks is padded.
         places = [-(-side // s) for side in x.shape[1:3]]
         wanted = [(count + m - 1) * s for count in places]
         margins = [_margins(whole - side) for whole, side in zip(wanted, x.shape[1:3], strict=True)]
         squares = jnp.pad(x, ((0, 0), *margins, (0, 0))).reshape(
             len(x), places[0] + m - 1, s, places[1] + m - 1, s, n_in
         )
+        # Axes: row of squares, row within, column of squares, column within. The ones within become channels.
         folded = squares.transpose(0, 1, 3, 2, 4, 5).reshape(len(x), places[0] + m - 1, places[1] + m - 1, s * s * n_in)
         by_square = self.weight.reshape(m, s, m, s, n_in, n_out).transpose(0, 2, 1, 3, 4, 5)
         return _product(_patches(folded, m, places), by_square.reshape(-1, n_out), self.bias)
@@ -86,6 +88,7 @@ class TransposedConvolution(eqx.Module):
         """The transposed convolution, with its bias; `shape` is (h, w)."""
         s, (size, _, n_out, n_in) = self.stride, self.weight.shape
         m = size // s
+        # Every input reaches m places on, so that there are m - 1 more places of squares than of inputs.
         places = [side + m - 1 for side in x.shape[1:3]]
         patches = _patches(jnp.pad(x, ((0, 0), (m - 1, m - 1), (m - 1, m - 1), (0, 0))), m, places)
         # Place (s t + p, s u + q) of the window meets the input t, u places back and the output of phase (p, q).

@@ -181,6 +181,7 @@ def refine_answer(
         answer, moments, best, highest = carry
         (_, value), slope = jax.value_and_grad(loss, has_aux=True)(answer)
         best, highest = jnp.where((value > highest)[:, None], answer, best), jnp.maximum(value, highest)
+        # Adam works entry by entry, so that one sum over all rows gives every row the steps that it would take alone.
         change, moments = optimiser.update(slope, moments)
         return (optax.apply_updates(answer, change), moments, best, highest), None
 

@@ -3,7 +3,7 @@
 Burda, Grosse and Salakhutdinov (2016). It rises with K from the evidence lower bound (K = 1) to log p(x). The plain
 gradient for q's parameters drowns in noise as K grows; the doubly-reparameterised one (Tucker et al., 2018) does not:
 it has the same expectation and goes through the samples alone, each weighed by the square of its share. Cost: K decoder
-passes a row and step, forwards and, which is twice as dear, backwards; or backwards for a few samples alone, drawn by
+passes a row and step, forwards and, at twice the cost, backwards; or backwards for a few samples alone, drawn by
 their shares, which leaves the gradient's expectation as it is.
 """
 
@@ -104,6 +104,8 @@ def draw_samples(
     module, answer = lax.stop_gradient((module, answer))
     values = _log_weights(module, x, observed, answer, noise, beta)
     shares = jax.nn.softmax(values, axis=1)
+    # Marks at equal distances with one common random start (systematic sampling): a sample of share s meets m s of the
+    # m marks, rounded up or down, which varies less than m independent draws.
     marks = (jax.random.uniform(key, (len(x), 1), shares.dtype) + jnp.arange(n_drawn)[None]) / n_drawn
     passed = jnp.cumsum(shares, axis=1)[:, None] < marks[:, :, None]
     # The shares' sum may be rounded to less than 1, and the last mark lie beyond it.

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 MAX_FIELDS = 2000
-LARGEST = 1e15
+LARGEST = 1e15  # number that is taken from a form; up to there every whole number is exact
 
 
 class BadRequest(HTTPException):

@@ -22,7 +22,7 @@ VIEWS = {
     "map": "Map",
     "structure": "Structure",
 }
-_REMEMBERED = 64
+_REMEMBERED = 64  # answers that are kept, since the same is asked again and again
 
 
 class Studio:

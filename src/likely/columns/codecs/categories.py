@@ -14,7 +14,7 @@ import numpy as np
 
 from likely.columns.codecs.codec import Codec
 
-MAX_CODES = 64
+MAX_CODES = 64  # of a column; rarer categories share the last one
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,6 +66,7 @@ class Histogram(Codec):
         borders = np.unique(np.clip(borders, low, high))
         codes = _codes(borders, x)
         total = np.bincount(codes, weight, minlength=len(borders) - 1)[[0, -1]]
+        # Laplace's rule of succession: of n rows of an outer bin none lies beyond the range, the next with 1 / (n + 2).
         tails = np.array([borders[0] > low, borders[-1] < high]) / (total + 2.0)
         reach = _TAIL_RANGE * float(borders[-1] - borders[0])
         return cls(borders, tails, reach, low, high, np.array(spikes, np.float64))

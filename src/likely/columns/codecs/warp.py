@@ -21,10 +21,11 @@ from scipy.special import ndtr, ndtri
 from likely.columns.codecs.bins import near
 from likely.columns.codecs.codec import Codec
 
-_MAX_KNOTS = 25
+_MAX_KNOTS = 25  # which 500 rows have; a third of a deviation lies between two of them
 _CELLS_A_KNOT = 20  # fewer would make the map follow the noise of the column
 _FAR_SCORE, _FARTHER = 4.0, 0.5  # Of a Gaussian 3 in 100,000 lie beyond 4, and from there it is a short way to the end.
 _MIN_GAP = 1e-9  # between knots, of the range of the central half: nearer ones are one
+# Gauss and Hermite's rule for a mean under N(0, 1): NumPy's weights are those of exp(-x²/2), whose integral is √(2π).
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
@@ -36,7 +37,7 @@ class Warp(Codec):
     Parameters
     ----------
     low, high : ends of the support, infinite where there are none.
-    middle, width : of the inverse hyperbolic sine, where the support has no end; a width of 0 is none.
+    middle, width : of the inverse hyperbolic sine, where the support has no end; with a width of 0 the map has none.
     knots : (K,) values, after the logarithm of a bounded support, in order.
     scores : (K,) what they are mapped to.
     slopes : (K,) of the map at the knots.
@@ -77,6 +78,7 @@ class Warp(Codec):
         shape = cls(low, high, middle, width, np.zeros(2), np.zeros(2), np.zeros(2))
         t = shape._opened(x)
         n = len(t) if weight is None else max(1.0, float(weight.sum()))
+        # The scores of the lowest and highest of n values: half a row lies beyond each.
         reach = ndtri(1 - 0.5 / n)
         n_knots = int(np.clip(n // _CELLS_A_KNOT, 2, _MAX_KNOTS))
         scores = np.linspace(-reach, reach, n_knots)
@@ -149,6 +151,7 @@ class Warp(Codec):
         """Scores and slopes at opened values."""
         t = self._opened(np.asarray(x, np.float64))
         i, width, rise, secant = self._piece(self.knots, t)
+        # Gregory and Delbourgo's formulas in u, the part of the way between two knots; beyond the ends a straight line.
         u = np.clip((t - self.knots[i]) / width, 0, 1)
         first, second = self.slopes[i], self.slopes[i + 1]
         below = secant + (first + second - 2 * secant) * u * (1 - u)
@@ -169,6 +172,7 @@ class Warp(Codec):
         part = np.clip(z - self.scores[i], 0, rise)
         bend = first + second - 2 * secant
         a, b, c = rise * (secant - first) + part * bend, rise * first - part * bend, -secant * part
+        # The root in [0, 1], in the form that does not divide by a, which is 0 where the piece is straight.
         u = 2 * c / (-b - np.sqrt(np.maximum(b * b - 4 * a * c, 0)))
         t = self.knots[i] + u * width
         t = np.where(z < self.scores[0], self.knots[0] + (z - self.scores[0]) / self.slopes[0], t)
@@ -247,7 +251,11 @@ def _in_order(x: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.
 
 
 def _reaching(knots: np.ndarray, scores: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The knots, with two more for an end far beyond them: as they go on to a score that little reaches, and there."""
+    """The knots, with two more on each side where the end of the column lies far beyond them.
+
+    The map first goes on as between the last two knots, up to a score that next to nothing reaches, and then covers the
+    rest of the way to the end within half a unit more.
+    """
     for sign, end in ((-1, ends[0]), (1, ends[1])):
         t, z = (sign * knots)[::sign], (sign * scores)[::sign]
         far = max(_FAR_SCORE, z[-1] + _FARTHER)

@@ -18,7 +18,7 @@ from likely.datasets.formats.compressed import check_unpacked
 _MAGIC = b"PAR1"
 _MOST_NESTED = 32  # structures in structures; a directory has seven
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
-_INTEGERS = (4, 5, 6)
+_INTEGERS = (4, 5, 6)  # of 16, 32 and 64 bits
 
 
 class _Unsound(ValueError):

@@ -30,7 +30,7 @@ Needed = Literal["text", "words", "number", "date", "truth"]
 
 _N_SNIFFED = 1000
 _CODE_WIDTH = 5  # Digits from which on numbers of one width, some with zeros before them, are codes, such as 01234.
-_LONGEST = 2.0**63
+_LONGEST = 2.0**63  # beyond which whole numbers are read as floating-point ones, and lose digits
 
 
 @dataclass(frozen=True)

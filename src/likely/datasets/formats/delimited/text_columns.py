@@ -18,7 +18,7 @@ from likely.datasets.formats.delimited.options import TableOptions
 if TYPE_CHECKING:
     import polars as pl
 
-_PIECE = 1 << 16
+_PIECE = 1 << 16  # cells that are looked at together
 _N_SNIFFED = 1000  # cells at even distances: unless half of them are numbers, a column does not hold numbers
 _NEARLY = 0.5  # From this share on a column that is not all numbers (or dates) says which cell is none.
 _MOST_WORDS = 3  # that a remark proposes to read as unobserved

@@ -55,6 +55,8 @@ def grow(codes, classes, values, rows, inputs, n_codes, is_ordered, n_classes, l
     feature (LEAF for leaves), first of the two children, and the set of codes that go to the first, for each node.
     """
     min_rows, most_leaves, most_depth = limits
+    # A binary tree has one node less than twice its leaves. Nodes are numbered as they are made, level by level, so
+    # that parents come before their children: all that goes up or down the tree is a loop over numbers.
     n_words, most = (n_codes.max() + 32) // 32, 2 * most_leaves - 1
     feature, child, depth = np.full(most, LEAF, np.int32), np.zeros(most, np.int32), np.zeros(most, np.int32)
     bits = np.zeros((most, n_words), np.uint32)
@@ -108,6 +110,7 @@ def _class_split(own, codes, classes, inputs, n_codes, is_ordered, min_rows, min
     work, scores, order = np.zeros(n_classes), np.zeros(len(counts)), np.zeros(len(counts), np.int64)
     for i in range(len(own)):
         total[classes[own[i]]] += 1
+    # The log likelihood of the rows as they are, Σ_c n_c log n_c - n log n.
     before = -logs[len(own)]
     for c in range(n_classes):
         before += logs[total[c]]
@@ -118,6 +121,7 @@ def _class_split(own, codes, classes, inputs, n_codes, is_ordered, min_rows, min
         count_classes(own, codes[f], classes, n_codes[f], counts)
         n = order_by_classes(counts, n_codes[f], is_ordered[f], total, len(own), work, scores, order)
         unobserved = counts[n_codes[f]]
+        # Rows whose input is unobserved go to the right, and if there are any, also to the left.
         for side in range(2 if unobserved.sum() > 0 else 1):
             value, cut = best_class_cut(counts, order, n, unobserved, side == 1, total, min_rows, logs, left, right)
             if cut >= 0 and value - before > best:
@@ -255,6 +259,7 @@ def normal_laws(leaf, values, parent):
 @njit(nogil=True, cache=True)
 def normal_density(x, mean, deviation):
     """N(x; mean, deviation²)."""
+    # The first number is 1 / √(2π).
     return 0.3989422804014327 * np.exp(-0.5 * ((x - mean) / deviation) ** 2) / deviation
 
 
@@ -281,6 +286,7 @@ def value_fit(leaf, values, parent, normals, strength):
         while node >= 0:
             path[n] = node
             n, node = n + 1, parent[node]
+        # From the root down to the leaf, as each node's law has a part of its parent's.
         p = 0.0
         for node in path[:n][::-1]:
             own, n_rows = normal_density(values[i], normals[node, 0], normals[node, 1]), normals[node, 2]
@@ -291,7 +297,11 @@ def value_fit(leaf, values, parent, normals, strength):
 
 @njit(nogil=True, cache=True)
 def cut_back(fit, feature, child):
-    """The best that the held-out rows get of any part of the tree that contains the root, and its leaves as a mask."""
+    """The best that the held-out rows get of any part of the tree that contains the root, and its leaves as a mask.
+
+    From the last node to the first, so that both children are settled before their parent: it keeps them if their
+    best together is more than its own fit as a leaf.
+    """
     best, is_leaf = fit.copy(), np.ones(len(fit), np.bool_)
     for node in range(len(fit) - 1, -1, -1):
         if feature[node] >= 0:
@@ -304,6 +314,8 @@ def cut_back(fit, feature, child):
 @njit(nogil=True, cache=True)
 def kept_part(feature, child, bits, is_leaf):
     """The tree with all below its new leaves taken away, and the old number of each node that is left."""
+    # kept[at] is the old number of new node `at`. The nodes that are known but not yet visited stand between `at` and
+    # n, as in a queue, and children still stand side by side.
     kept = np.zeros(len(feature), np.int32)
     n = 1
     at = 0

@@ -56,9 +56,13 @@ def direction(counts, present, n_present, total, n_rows, out):
     if n_classes == 2:
         out[0], out[1] = 0.0, 1.0
         return
-    for c in range(n_classes):  # any start that no symmetry of the classes makes orthogonal to the answer
+    # Shares add up to one, so the answer's entries add up to zero: a start of equal entries would be orthogonal to it,
+    # and stay so. These entries differ in size and sign, which no symmetry of the classes undoes.
+    for c in range(n_classes):
         out[c] = (1.0 if c % 2 == 0 else -1.0) / (1.0 + c)
     step = np.zeros(n_classes)
+    # Each step multiplies by Σ_k n_k (s_k - s)(s_k - s)ᵀ, with the shares s_k of code k and s of all rows. The matrix
+    # is never formed: it would be classes² numbers, and each step needs it once.
     for _ in range(N_POWER_STEPS):
         step[:] = 0.0
         for i in range(n_present):
@@ -83,7 +87,7 @@ def order_by_classes(counts, n_codes, is_ordered, total, n_rows, work, scores, o
         if counts[k].sum() > 0:
             order[n] = k
             n += 1
-    if is_ordered or n < 3:
+    if is_ordered or n < 3:  # Two codes are cut between each other, whatever their order.
         return n
     direction(counts, order, n, total, n_rows, work)
     for i in range(n):
@@ -143,7 +147,10 @@ def best_class_cut(counts, order, n, unobserved, hole_left, total, min_rows, log
 
 @njit(nogil=True, cache=True)
 def normal_fit(n, total, squares, floor):
-    """The log likelihood of n numbers under their own normal law, less the constant that a split does not change."""
+    """The log likelihood of n numbers under their own normal law, less the constant that a split does not change.
+
+    The difference of two sums of squares loses few digits, as targets are in standard units; the floor takes the rest.
+    """
     variance = max(squares / n - (total / n) ** 2, floor)
     return -0.5 * n * np.log(variance)
 

@@ -132,6 +132,7 @@ def draw_at(path, u, normal, j, value, n_classes, stays, tables, normals, above)
             return float(last + int(np.log(left) / np.log(stays[j])))
         return float(last)
     at = value
+    # One uniform number serves the whole way up: where it is below a share, its part of that share is uniform again.
     while above[at] >= 0 and path < normals[at, 2]:
         path /= normals[at, 2]
         at = above[at]
@@ -159,6 +160,7 @@ def complete(
                 which = uniforms[i, j, 0] * n_trees
                 tree = min(int(which), n_trees - 1)
                 at = descend(nodes, roots[j, tree], codes, 0)
+                # What is left of the number that chose the tree is uniform in (0, 1), and goes up the path.
                 path, u, normal = which - tree, uniforms[i, j, 1], normal_noise[i, j]
                 x = draw_at(path, u, normal, j, at, n_classes, stays, tables, normals, above)
                 rows[i, j] = x

@@ -19,8 +19,8 @@ from likely.runtime import generator
 if TYPE_CHECKING:
     from likely.models.graphs.bayesian_network.questions import Findings, Marginals, Questions
 
-N_DRAWS = 20_000
-_N_CHAINS = 32
+N_DRAWS = 20_000  # of likelihood weighting, where no number is asked for
+_N_CHAINS = 32  # of Gibbs sampling side by side; how they differ is the error
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,6 +74,7 @@ class Passes:
     @property
     def n_rows(self) -> int:
         """Rows of a pass, so many that its values fit into the memory that is meant for them."""
+        # Twice: for the values and for the flows.
         fitting = _BYTES // (2 * self.plan.width * np.dtype(self.dtype).itemsize)
         return int(max(_FEWEST, min(_MOST, 1 << max(0, int(fitting).bit_length() - 1))))
 
@@ -149,6 +150,8 @@ class Passes:
             if isinstance(block, Leaf):
                 out[place] = flow
             elif isinstance(block, Sum):
+                # Of a sum's flow each term has the share weight × value / sum, which is its posterior probability.
+                # Scales cancel: a sum and its part have the same one.
                 part = block.parts[0]
                 matrix, value = self._matrices[place], up.values[part]
                 share = _ratio(flow, up.values[place])
@@ -157,7 +160,7 @@ class Passes:
                     counts += matrix * (share.T @ value)
                 self._add(flows, part, value * (share @ matrix))
             elif isinstance(block, Product):
-                for part in block.parts:
+                for part in block.parts:  # All factors of a product are in the state of the product.
                     self._add(flows, part, flow)
             else:
                 start = 0

@@ -20,7 +20,7 @@ from likely.models.graphs.circuit.leaves import CellRows
 FIRST_STATES, MOST_STATES = 16, 128
 PSEUDO_COUNTS = (0.03, 0.3, 2.0)
 STARTS = (Start(), Start(copying=0.5, leaning=0.3))
-_TRIAL_ROWS = 20_000
+_TRIAL_ROWS = 20_000  # that a trial of settings learns from
 _RISE = 0.003  # nats a row, less of which is no reason for a larger tree
 
 

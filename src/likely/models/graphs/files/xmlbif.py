@@ -10,7 +10,7 @@ import numpy as np
 
 from likely.models.graphs.files.described import Described, Malformed, check_sums
 
-_DEEPEST = 50
+_DEEPEST = 50  # elements inside each other; a network needs four, and an attack may have millions
 
 
 @dataclass

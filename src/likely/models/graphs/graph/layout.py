@@ -16,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     from likely.models.graphs.graph.graph import Graph
 
-_SWEEPS = 24
+_SWEEPS = 24  # over the layers, after which crossings become no fewer
 _BEND = 0.35  # width that is kept free for an edge between two nodes of a layer
 _GAP = 0.35  # between neighbours of a layer
 

@@ -16,7 +16,7 @@ from likely.models.graphs.inference.elimination import packed
 from likely.models.graphs.inference.factor import Factor
 
 _MOST_STATES = 1 << 16  # of a mini-bucket
-_SWEEPS = 200
+_SWEEPS = 200  # of mean field over all nodes, at most
 _SETTLED = 1e-9  # the largest change of a probability in a sweep at which mean field ends
 _TINY = 1e-12  # probabilities of mean field below this are 0, so that impossible states have no part in it
 _FLOOR = -1e3  # stands for log 0 while the product is searched; the bound itself has log 0

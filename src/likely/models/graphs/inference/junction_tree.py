@@ -18,7 +18,7 @@ import numpy as np
 from likely.models.graphs.inference.elimination import CliqueTree, best_tree, packed
 from likely.models.graphs.inference.memory import check_memory
 
-_BYTES = 8
+_BYTES = 8  # of a number of a table
 # The smallest largest entry of a message at which all digits are still there: entries a hundred orders of magnitude
 # below it are above the smallest number that a float64 holds in full.
 _SAFE = 1e-200

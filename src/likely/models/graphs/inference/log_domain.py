@@ -53,12 +53,15 @@ class LogTree:
         children: dict[int, list[int]] = {}
         for c, parent in enumerate(parents):
             children.setdefault(parent, []).append(c)
+        # Cliques come before their parents: one pass in their order sends all messages up, one against it all down.
         for c, parent in enumerate(parents):
             if parent >= 0:
                 full = _product([own[c], *(up[child] for child in children.get(c, ()))])
                 up[c] = full.summed([name for name in full.names if name not in sets[parent]])
         for c in range(len(parents) - 1, -1, -1):
             if parents[c] >= 0:
+                # To a child goes all that its parent knows from elsewhere. What came from the child itself is left out,
+                # and not divided away as in the compiled propagation, since a quotient of zeros has no value.
                 p = parents[c]
                 others = [up[child] for child in children[p] if child != c]
                 full = _product([own[p], *others, *([down[p]] if p in down else [])])

@@ -35,7 +35,7 @@ class Alone:
             x = x[~np.isnan(x)]
             n = len(x) + pseudo_count
             if self.columns.kinds[place] == "count":
-                rate = max((x.sum() + pseudo_count) / n, 1e-6)
+                rate = max((x.sum() + pseudo_count) / n, 1e-6)  # A rate of 0 would make any other count impossible.
                 out += [rate, rate]
                 continue
             mean = x.sum() / n

@@ -39,6 +39,8 @@ def loopy(
         change, rounds, new = 0.0, rounds + 1, {}
         fields = {name: _sum(messages, own, name, n_states[name]) for name, own in touching.items()}
         for f, factor in enumerate(factors):
+            # All messages into the factor at once; to send one out, the factor sums over its other nodes and takes away
+            # what the receiver itself had said.
             full = factor.logs
             for i, name in enumerate(factor.names):
                 inward = fields[name] - messages[f, name]
@@ -46,8 +48,10 @@ def loopy(
             for name in factor.names:
                 out = Factor(factor.names, full).summed([other for other in factor.names if other != name]).logs
                 out = out - (fields[name] - messages[f, name])
+                # A state that a factor rules out: differences of infinite messages have no value, and e^-1e6 is 0.
                 out = np.where(np.isfinite(out), out, -1e6)
                 out = out - np.logaddexp.reduce(out)
+                # Old and new message are mixed as probabilities; the logarithm of the old one could be far below zero.
                 mixed = np.logaddexp(np.log(damping) + messages[f, name], np.log1p(-damping) + out) if damping else out
                 change = max(change, float(np.abs(np.exp(mixed) - np.exp(messages[f, name])).max()))
                 new[f, name] = mixed

@@ -19,8 +19,8 @@ from likely.models.graphs.graph.equivalence import close_by_meek
 from likely.models.graphs.structure.knowledge import Knowledge
 from likely.models.graphs.structure.scores import LocalScores
 
-_LARGEST_SET = 4
-_FREEDOMS = 4096
+_LARGEST_SET = 4  # columns that are given in a test; their states grow with every one of them
+_FREEDOMS = 4096  # degrees of freedom up to which limits of the test are kept in a table
 _ROWS_A_FREEDOM = 5  # fewer rows than this for each degree of freedom, and a test says nothing
 
 

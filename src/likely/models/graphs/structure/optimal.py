@@ -13,7 +13,7 @@ import numpy as np
 from likely.models.graphs.structure.knowledge import Knowledge
 from likely.models.graphs.structure.scores import LocalScores
 
-MOST_COLUMNS = 18
+MOST_COLUMNS = 18  # for which 2^18 sets of columns are gone through, each for every column
 _MOST_SINGLE = 200_000  # families of real and count cells, which are scored one by one
 
 

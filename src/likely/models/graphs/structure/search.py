@@ -17,7 +17,7 @@ import numpy as np
 from likely.models.graphs.structure.knowledge import Knowledge
 from likely.models.graphs.structure.scores import LocalScores
 
-_LEAST_GAIN = 1e-9
+_LEAST_GAIN = 1e-9  # of a score in nats; less is rounding, and would let the search go round in circles
 _LOOKED_AT = 64  # changes, best first, among which the walk seeks one that leads to a graph it has not seen of late
 
 

@@ -53,7 +53,7 @@ from likely.training.optimisers import Schedule
 _EM_TOLERANCE = 1e-6  # nats a row, below which a step of EM counts as no progress
 _N_NODES = 32  # of the quadrature that takes the mean of a bent cell
 _WITHOUT_DENSITY = {"binary", "categorical", "ordinal"}
-_ROWS_OF_LAYERS = 1000
+_ROWS_OF_LAYERS = 1000  # below which a map without layers is learned
 # Places within the intervals of a rounded row that splines learn from, so that they do not learn one by heart; fewer
 # of so many rows that each epoch has places enough.
 _MOST_PLACES, _ROWS_AND_PLACES = 8, 40_000

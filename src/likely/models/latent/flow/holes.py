@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float
 from likely.models.latent.mixture import gaussian_block
 from likely.models.latent.mixture.gaussian_block import GaussianBlock
 
-_WIDE = 2.0
+_WIDE = 2.0  # times the deviations of the conditional, for half of the draws
 _MIN_VARIANCE = 1e-6  # of a cell given the others, in standard units
 LogProb = Callable[[Float[Array, "m d"]], Float[Array, " m"]]
 
@@ -48,6 +48,8 @@ class Proposal(NamedTuple):
         filled = self.mean[:, None] + jnp.einsum("nij,ncj->nci", self.scale_tril, spread)
         rows = jnp.where(self.observed[:, None], self.x[:, None], filled)
         hidden = ~self.observed[:, None]
+        # log q is that of the mixture of both widths, whichever of them a draw came from: the weight of a draw far out
+        # is then bounded by the wide half.
         square, count = jnp.where(hidden, own**2, 0).sum(-1), hidden.sum(-1)
         narrow, wide = -0.5 * square, -0.5 * square / _WIDE**2 - count * math.log(_WIDE)
         diagonal = jnp.log(jnp.diagonal(self.scale_tril, axis1=1, axis2=2))

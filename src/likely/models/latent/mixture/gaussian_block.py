@@ -78,8 +78,10 @@ def moments(
 
 def update(block: GaussianBlock, sums: Moments, counts: Float[Array, " k"], ridge: float | Array) -> GaussianBlock:
     """The M-step under a prior proportional to exp(-½ ridge tr Σ⁻¹), which keeps variances from vanishing."""
+    # A component that no row belongs to stays where it is; the root is a divisor whose square is still a normal number.
     counts = jnp.maximum(counts, jnp.finfo(counts.dtype).tiny ** 0.5)
     shift = sums.first / counts[:, None]
+    # The sums are about the old means m; about the new ones, m + s, they are Σ (x - m)(x - m)ᵀ - n s sᵀ.
     scatter = sums.second - counts[:, None, None] * shift[:, :, None] * shift[:, None, :]
     if len(block.scale_tril) == 1:
         scatter, counts = scatter.sum(0, keepdims=True), counts.sum(keepdims=True)

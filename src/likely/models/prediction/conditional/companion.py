@@ -22,7 +22,7 @@ from likely.runtime import generator
 N_VERSIONS = 8  # equally good halves of the draws, whose spread is the Monte Carlo error
 _LEAST_VARIANCE = 1e-6  # of a feature's own, added so that one-hot features, which sum to one, have a density
 _MAX_OPERATIONS = 2e9  # of one iteration of EM over rows with holes; beyond that a part of the rows has to do
-_N_ITERATIONS = 30
+_N_ITERATIONS = 30  # of EM: unobserved inputs need a distribution, not its last digit
 
 
 def versions_of(n_draws: int) -> np.ndarray:

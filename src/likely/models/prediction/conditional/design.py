@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 _MAX_CELLS = 1 << 25  # features of all draws: 256 MB
-_MAX_ROUNDS = 30
+_MAX_ROUNDS = 30  # of fits between which the draws of unobserved inputs are weighed anew
 _TOLERANCE = 1e-3  # largest change of a share at which the shares are settled
 
 

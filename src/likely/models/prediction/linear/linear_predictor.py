@@ -31,7 +31,7 @@ from likely.runtime import generator
 
 _POINTS, _POINT_WEIGHTS = np.polynomial.hermite_e.hermegauss(32)  # of a Gaussian: exact for polynomials of degree 63
 _N_WEIGHT_DRAWS = 256  # of the posterior of a softmax
-_ROWS_FOR_UNITS = 4096
+_ROWS_FOR_UNITS = 4096  # from which the units of plain columns are read off
 _POSTERIOR = 3  # fold of the key of these draws
 
 

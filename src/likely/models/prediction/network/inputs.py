@@ -20,7 +20,7 @@ from likely.runtime import float_dtype
 
 Embedding = Literal["none", "piecewise", "periodic"]
 _FREQUENCY_SCALE = 0.3  # of the first frequencies, in waves a standard deviation
-_MAX_CATEGORY_SIZE = 16
+_MAX_CATEGORY_SIZE = 16  # numbers that stand for a category, at most
 
 
 class Layout(eqx.Module):

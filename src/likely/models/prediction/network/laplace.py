@@ -22,8 +22,8 @@ from likely.models.prediction.network.network import Network, bounded_scale, log
 from likely.runtime import float_dtype, on_device
 
 Curvature = Literal["last", "full"]
-MAX_WEIGHTS = 3000
-_BLOCK = 256
+MAX_WEIGHTS = 3000  # whose curvature is a matrix of 72 MB
+_BLOCK = 256  # rows whose derivatives are in memory together
 
 
 class Weights(NamedTuple):

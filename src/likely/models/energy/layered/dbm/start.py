@@ -84,6 +84,7 @@ def _doubled(key, stages, params, rows, *, columns, moments, **how) -> LayeredPa
         if encoder is not None:
             moments, level_columns = code_moments(encoder, rows, columns), bits(len(params.hidden_biases[i - 1]))
         chains = jax.random.bernoulli(chain_key, 0.5, (n_chains, len(params.hidden_biases[i])))
+        # Biases that give the units of the lower layer their means; 1e-4 keeps those of constant units finite.
         bias = natural_of(moments[0], level_columns, 1e-4)
         level = RBMParams(params.weights[i], bias, params.hidden_biases[i], chains)
         level = learn_level(
@@ -119,7 +120,7 @@ def composed(levels: list[RBMParams], params: LayeredParams) -> LayeredParams:
 def _on_top_of(lowest: RBMParams, params: LayeredParams) -> LayeredParams:
     """The layers above at small weights, with biases that cancel the mean input which these weights bring."""
     means = [lowest.chains.mean(axis=0, dtype=lowest.weights.dtype)]
-    means += [jnp.full_like(c, 0.5) for c in params.hidden_biases[1:]]
+    means += [jnp.full_like(c, 0.5) for c in params.hidden_biases[1:]]  # without input, a unit is on half of the time
     biases = [lowest.hidden_bias, *params.hidden_biases[1:]]
     for i, weights in enumerate(params.weights[1:]):
         biases[i] = biases[i] - weights @ means[i + 1]
@@ -134,6 +135,8 @@ def _upwards(key: Key[Array, ""], params: LayeredParams) -> tuple[tuple[Array, .
     state = params.chains[0].astype(params.visible_bias.dtype)
     states, means = [params.chains[0]], [state.mean(axis=0)]
     for i, step_key in enumerate(jax.random.split(key, params.n_layers)[1:], start=1):
+        # A layer between two others is not yet driven from above: what comes from below counts twice in its place, as
+        # it did when the layers were learned one by one.
         copies = 1 if i == params.n_layers - 1 else 2
         p = jax.nn.sigmoid(copies * (state @ params.weights[i]) + params.hidden_biases[i][None, :])
         drawn = jax.random.bernoulli(step_key, p)
