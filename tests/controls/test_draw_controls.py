@@ -7,12 +7,12 @@ import pytest
 from scipy.special import logsumexp
 
 from likely.columns import Columns
-from likely.contract.counts import Counts
+from likely.columns.counts import Counts
 from likely.models.energy.harmonium import answers as harmonium
 from likely.models.energy.normaliser import answers as normaliser
 from likely.models.energy.normaliser.row_noise import row_numbers
 from likely.models.energy.normaliser.schedule import Settings
-from tests.contract.counts_checks import check_counts
+from tests.columns.counts_checks import check_counts
 from tests.models.energy.harmonium import brute_force
 from tests.models.energy.normaliser.row_noise_checks import (
     all_states,

@@ -11,7 +11,7 @@ import numpy as np
 
 from likely.columns import Cells
 from likely.columns.codecs.categories import Categories
-from likely.contract.counts import Counts
+from likely.columns.counts import Counts
 from likely.contract.drawing.mixing import Mixing
 from likely.contract.notebook import show_conditional
 from likely.runtime import generator

@@ -17,8 +17,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from likely.columns import Columns
+from likely.columns.counts import Counts
 from likely.contract.conditional import ConditionalParts
-from likely.contract.counts import Counts
 from likely.contract.evidence import Evidence
 from likely.contract.model import FitRun, Model
 from likely.contract.settings import NonNegative

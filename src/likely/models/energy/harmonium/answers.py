@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from likely.columns import Columns
-from likely.contract.counts import Counts
+from likely.columns.counts import Counts
 from likely.models.energy.harmonium import chains, enumeration
 from likely.models.energy.harmonium.enumeration import Side
 from likely.models.energy.harmonium.few_holes import few_holes, hole_draws, hole_sums

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from likely.columns.counts import Counts
 from likely.contract.conditional import ConditionalParts
-from likely.contract.counts import Counts
 from likely.contract.drawing.mixing import Mixing, Sampling
 from likely.models.energy.normaliser.log_sum import LogSum, sandwich
 from likely.models.energy.normaliser.row_noise import row_keys, row_numbers

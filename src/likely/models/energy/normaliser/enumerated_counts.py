@@ -11,7 +11,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from likely.columns import Columns
-from likely.contract.counts import Counts
+from likely.columns.counts import Counts
 from likely.runtime import by_blocks
 
 Features = Callable[[Float[Array, "m D"]], Float[Array, "m f"]]  # of natural parameters

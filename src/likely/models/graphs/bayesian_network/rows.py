@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from likely.contract.counts import Counts, poisson
+from likely.columns.counts import Counts, poisson
 from likely.models.graphs.bayesian_network.continuous import Continuous, GroupAnswer
 from likely.models.graphs.bayesian_network.nodes import Layout, NetworkParams, Node
 from likely.models.graphs.inference.engine import Batch, Engine, Product, impossible

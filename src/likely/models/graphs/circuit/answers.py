@@ -7,8 +7,8 @@ from typing import ClassVar
 import equinox as eqx
 import numpy as np
 
+from likely.columns.counts import Counts, poisson
 from likely.contract.conditional import ConditionalParts
-from likely.contract.counts import Counts, poisson
 from likely.contract.evidence import Evidence
 from likely.contract.model import Model
 from likely.models.graphs.circuit.leaves import variance_of

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from likely.columns.cells import Numbers
+from likely.columns.counts import Counts
 from likely.contract.conditional import ConditionalParts
-from likely.contract.counts import Counts
 from likely.contract.evidence import Evidence
 from likely.contract.model import FitRun, Model
 from likely.contract.settings import Count, NonNegative, Positive

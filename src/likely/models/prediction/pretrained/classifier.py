@@ -238,7 +238,7 @@ class PretrainedClassifier(TransformerMixin, Trained, Predictor):
         return super()._standard(encoded)
 
     def _own_key(self, stream: str) -> jax.Array:
-        # apart from the keys of the layers, which are numbered from 0
+        # A number that is none of the layers', which are numbered from 0, gives another key than theirs.
         return jax.random.fold_in(jax.random.fold_in(jax.random.key(self.seed_), 2**31 - 1), _STREAMS.index(stream))
 
     def __sklearn_tags__(self):

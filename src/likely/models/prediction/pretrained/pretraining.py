@@ -178,7 +178,7 @@ def learn_layers(
     learn = _learn_machine if recipe.kind == "rbm" else _learn_autoencoder
     histories, below, level_columns = [], rows, columns
     for number, size in enumerate(sizes):
-        # the lowest machine has the key of an RBM with this seed, and is that RBM
+        # The lowest machine has the key of an RBM with this seed, and so is that RBM.
         key = jax.random.fold_in(jax.random.key(seed), number)
         layer, history = learn(below, level_columns, size, key, recipe)
         if number == 0:

@@ -146,7 +146,7 @@ class SemiSupervisedVAE(Variational):
         holed = self.reads_holes_ or (run.valid is not None and bool(np.isnan(run.valid).any()))
         objective = partial(
             negative_labelled_bound,
-            # labels are few: together they weigh as much as all rows
+            # Labels are few: together they weigh as much as all rows.
             label_weight=self.label_weight * len(rows) / int((codes != UNKNOWN).sum()),
             has_holes=holed,
         )

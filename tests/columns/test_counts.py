@@ -11,11 +11,11 @@ from scipy.special import logsumexp
 
 import likely
 from likely.columns import Columns
+from likely.columns.counts import Counts
 from likely.contract.conditional import Conditional, ConditionalParts, TableUnits
-from likely.contract.counts import Counts
 from likely.models.energy.harmonium.answers import Exact
 from likely.schema import Column, Schema
-from tests.contract.counts_checks import check_counts, mixture_moments
+from tests.columns.counts_checks import check_counts, mixture_moments
 from tests.models.energy.harmonium import brute_force
 
 RATES = st.lists(st.floats(0.01, 150), min_size=1, max_size=4)
