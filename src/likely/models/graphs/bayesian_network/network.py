@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Literal
 
 import jax
 import numpy as np
-from joblib import Parallel, delayed  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted
 
 from likely.contract.conditional import ConditionalParts
@@ -324,15 +323,13 @@ class BayesianNetwork(Model):
         if n_resamples < 2:
             raise ValueError(f"`n_resamples` must be at least 2, got {n_resamples}.")
         rows = np.asarray(InStandardUnits(self).read(X)[1], np.float64)
-        rng = generator(self._key("fit", random_state))
         prior, knowledge = self._prior(rows), self._knowledge
 
-        def learned(own: np.random.Generator) -> Any:
-            return self._learned_graph(rows[own.integers(0, len(rows), len(rows))], knowledge, prior, own)
+        def learn(some: np.ndarray, rng: np.random.Generator) -> Graph:
+            return self._learned_graph(some, knowledge, prior, rng)
 
-        # One after the other, unless a `joblib.parallel_config` around the call says otherwise.
-        graphs = Parallel()(delayed(learned)(own) for own in rng.spawn(n_resamples))
-        return EdgeConfidence.of(self.graph_, graphs)
+        rng = generator(self._key("fit", random_state))
+        return EdgeConfidence.resampled(self.graph_, rows, learn, rng, n_resamples)
 
     # ---------------------------------------------------------------------- plumbing
     def _prior(self, rows: np.ndarray, weights: np.ndarray | None = None) -> Prior:

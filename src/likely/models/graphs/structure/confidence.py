@@ -4,8 +4,12 @@ and Wyner, 1999).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed  # type: ignore[import-untyped]
 
 from likely.models.graphs.graph.graph import Graph
 
@@ -51,6 +55,23 @@ class EdgeConfidence:
         share = {edge: joined[frozenset(edge)] / len(others) for edge in ordered}
         towards = {edge: forward.get(edge, 0.0) / max(1, joined[frozenset(edge)]) for edge in ordered}
         return cls(graph, share, towards, len(others))
+
+    @classmethod
+    def resampled(
+        cls,
+        graph: Graph,
+        rows: np.ndarray,
+        learn: Callable[[np.ndarray, np.random.Generator], Graph],
+        rng: np.random.Generator,
+        n_resamples: int,
+    ) -> EdgeConfidence:
+        """Of a graph that `learn` found in rows, by what it finds in rows drawn from them with replacement."""
+
+        def learned(own: np.random.Generator) -> Graph:
+            return learn(rows[own.integers(0, len(rows), len(rows))], own)
+
+        # One after the other, unless a `joblib.parallel_config` around the call says otherwise.
+        return cls.of(graph, Parallel()(delayed(learned)(own) for own in rng.spawn(n_resamples)))
 
     def __getitem__(self, edge: Edge) -> float:
         a, b = edge
