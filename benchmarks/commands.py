@@ -6,11 +6,24 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-_SCRIPT = "import sys; from likely.cli import main; sys.argv[0] = 'likely'; main()"
+# The peak is that of the program itself: what the system says of a process that has ended counts from its start, as a copy of
+# the one that began it.
+_SCRIPT = """
+import sys
+from likely.cli import main
+place, sys.argv = sys.argv[1], ["likely", *sys.argv[2:]]
+try:
+    main()
+finally:
+    with open("/proc/self/status") as said, open(place, "w") as kept:
+        kept.write(next(line.split()[1] for line in said if line.startswith("VmHWM")))
+"""
 
 
 @dataclass(frozen=True)
@@ -29,15 +42,17 @@ class Ran:
 
 def likely_command(arguments: list[str], **environment: str) -> Ran:
     """`likely ARGUMENTS`, which must answer in JSON, with these variables besides those of this process."""
-    began = time.perf_counter()
-    command = [sys.executable, "-c", _SCRIPT, *arguments]
     options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "env": os.environ | environment}
-    with subprocess.Popen(command, **options) as process:
-        assert process.stdout is not None
-        said = process.stdout.read()
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    wall = time.perf_counter() - began
-    if status:
-        raise RuntimeError(f"`likely {' '.join(arguments)}` ended with {process.returncode}.")
-    return Ran(wall, used.ru_utime + used.ru_stime, 1024 * used.ru_maxrss, json.loads(said))
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "peak"
+        began = time.perf_counter()
+        with subprocess.Popen([sys.executable, "-c", _SCRIPT, str(place), *arguments], **options) as process:
+            assert process.stdout is not None
+            said = process.stdout.read()
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        wall = time.perf_counter() - began
+        if status:
+            raise RuntimeError(f"`likely {' '.join(arguments)}` ended with {process.returncode}.")
+        peak = 1024 * int(place.read_text())
+    return Ran(wall, used.ru_utime + used.ru_stime, peak, json.loads(said))

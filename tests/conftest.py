@@ -48,9 +48,9 @@ settings.register_profile(
 )
 settings.load_profile("likely")
 
-# Tracing makes objects by the million and few cycles. Python's usual limits, made for little memory, would walk through
-# all that is alive a hundred times a minute.
-gc.set_threshold(100_000, 50, 100)
+# Tracing makes objects by the million and few cycles. Python would walk through them again and again, which takes a
+# twelfth of the time; `_release_programs` looks for cycles once a file.
+gc.disable()
 
 shapes.install()
 
@@ -81,12 +81,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _release_programs() -> Iterator[None]:
-    """Let go of compiled programs after each file of tests: thousands of them take gigabytes."""
+    """Let go of compiled programs, and of cycles, after each file of tests: thousands of programs take gigabytes."""
     yield
     if "jax" in sys.modules:
         import jax
 
         jax.clear_caches()
+    gc.collect(1)  # Only what this file made: what is older than it is kept, and is not walked through.
 
 
 @pytest.fixture(scope="module", autouse=True)

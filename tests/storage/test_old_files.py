@@ -29,6 +29,9 @@ NAMES = list(RECORD["files"])
 # number of an answer, a hundred roundings of 6e-8. Words, labels and bits are the same in either case.
 EXACT = {"Independent", "Independent_mixed", "NGram"}
 ROUNDING = 1e-5
+# What draws categories takes other random numbers since they are drawn by one uniform number a cell. The law is the same: evidence
+# that was annealed is the same within its Monte Carlo error, and drawn words are words that the column has.
+REDRAWN = {("EnergyModel_mixed", "score_samples"), ("GAN_mixed", "sample")}
 PAIRS = {entry.class_name for entry in registry.learning_from("pairs")}
 
 
@@ -95,11 +98,29 @@ def test_an_old_file_answers_as_it_did(name):
     answers = RECORD["files"][name]["answers"]
     assert answers
     for verb, expected in answers.items():
+        if (name, verb) in REDRAWN:
+            assert_is_of_the_same_law(model, verb, question, expected)
+            continue
         got, wanted = cells(answer(model, verb, question)), cells(expected)
         if name in EXACT:
             assert got == wanted, verb
             continue
         assert [cell for cell in got if isinstance(cell, str)] == [cell for cell in wanted if isinstance(cell, str)]
-        numbers, known = ([cell for cell in some if not isinstance(cell, str)] for some in (got, wanted))
-        largest = max(map(abs, known), default=1)
-        np.testing.assert_allclose(numbers, known, rtol=ROUNDING, atol=ROUNDING * largest, err_msg=verb)
+        assert_same_numbers(*([cell for cell in some if not isinstance(cell, str)] for some in (got, wanted)), verb)
+
+
+def assert_same_numbers(numbers: list, known: list, verb: str) -> None:
+    largest = max(map(abs, known), default=1)
+    np.testing.assert_allclose(numbers, known, rtol=ROUNDING, atol=ROUNDING * largest, err_msg=verb)
+
+
+def assert_is_of_the_same_law(model: Any, verb: str, question: Any, expected: Any) -> None:
+    if verb == "score_samples":
+        evidence = model.evidence(question)
+        assert (np.abs(evidence.values - expected) < 5 * np.sqrt(2) * evidence.stderr).all()  # both have this error
+        return
+    drawn, known = model.sample(len(expected)), pl.DataFrame(expected)
+    words = [name for name, dtype in known.schema.items() if dtype == pl.String]
+    assert_same_numbers(cells(drawn.drop(words)), cells(known.drop(words)), verb)
+    for column in model.schema_.columns:
+        assert column.name not in words or set(drawn[column.name]) <= set(column.categories)
