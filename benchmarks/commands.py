@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# The peak is that of the program itself: what the system says of a process that has ended counts from its start, as a copy of
-# the one that began it.
+# The peak is that of the program itself: what the system says of a process that has ended counts from its start, when
+# it is a copy of the one that began it.
 _SCRIPT = """
 import sys
 from likely.cli import main

@@ -29,8 +29,8 @@ NAMES = list(RECORD["files"])
 # number of an answer, a hundred roundings of 6e-8. Words, labels and bits are the same in either case.
 EXACT = {"Independent", "Independent_mixed", "NGram"}
 ROUNDING = 1e-5
-# What draws categories takes other random numbers since they are drawn by one uniform number a cell. The law is the same: evidence
-# that was annealed is the same within its Monte Carlo error, and drawn words are words that the column has.
+# What draws categories takes other random numbers since they are drawn by one uniform number a cell. The law is the
+# same: annealed evidence is the same within its Monte Carlo error, and drawn words are words that the column has.
 REDRAWN = {("EnergyModel_mixed", "score_samples"), ("GAN_mixed", "sample")}
 PAIRS = {entry.class_name for entry in registry.learning_from("pairs")}
 
