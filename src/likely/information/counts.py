@@ -89,7 +89,7 @@ class Counts:
         return _ENTROPIES[self.correction](self.table[self.table > 0], self.n_rows)
 
     def log_share_spread(self) -> float:
-        """Variance of log p over rows, by which the entropy is uncertain."""
+        """Variance of log p over rows: divided by their number it is that of the entropy, by the delta method."""
         p = self.shares[self.table > 0]
         return float(max(0.0, np.sum(p * np.log(p) ** 2) - np.sum(p * np.log(p)) ** 2))
 

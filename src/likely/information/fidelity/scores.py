@@ -52,6 +52,7 @@ def area_under_curve(labels: np.ndarray, scores: np.ndarray) -> Score:
 
     with_it, without = scores[labels], scores[~labels]
     n, m = len(with_it), len(without)
+    # The rank among all rows less that among one's own kind is how many of the other kind lie below, ties by halves.
     ranks = rankdata(np.concatenate([with_it, without]))
     beaten = (ranks[:n] - rankdata(with_it)) / m
     beating = 1 - (ranks[n:] - rankdata(without)) / n

@@ -8,7 +8,7 @@ and its size is known beforehand. Where nothing is missing between them, every n
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -43,6 +43,25 @@ class GroupAnswer:
     logs: np.ndarray
     means: np.ndarray
     covariance: np.ndarray
+
+
+def _joined_by_holes(order: list[int], nodes: dict[int, Node], missing: np.ndarray) -> Iterable[list[int]]:
+    """Nodes that must be integrated over together: a missing parent couples its children, an observed one does not."""
+    home = {place: place for place in order}
+
+    def root(place: int) -> int:
+        while home[place] != place:
+            place = home[place]
+        return place
+
+    for place in order:
+        for parent in nodes[place].real:
+            if missing[parent]:
+                home[root(place)] = root(parent)
+    found: dict[int, list[int]] = {}
+    for place in order:
+        found.setdefault(root(place), []).append(place)
+    return found.values()
 
 
 class Continuous:
@@ -84,27 +103,14 @@ class Continuous:
         nodes = {node.place: node for node in self.reals}
         order = [place for place in self.layout.order if place in nodes]
         if needed:
+            # Children come first, so that a parent is kept for the sake of a child that is itself kept for its own's.
             keep: set[int] = set()
             for place in reversed(order):
                 if not missing[place] or place in keep:
                     keep |= {place, *nodes[place].real}
             order = [place for place in order if place in keep]
-        home = {place: place for place in order}
-
-        def root(place: int) -> int:
-            while home[place] != place:
-                place = home[place]
-            return place
-
-        for place in order:
-            for parent in nodes[place].real:
-                if missing[parent]:
-                    home[root(place)] = root(parent)
-        found: dict[int, list[int]] = {}
-        for place in order:
-            found.setdefault(root(place), []).append(place)
         out = []
-        for members in found.values():
+        for members in _joined_by_holes(order, nodes, missing):
             scope = tuple(dict.fromkeys(p for place in members for p in nodes[place].discrete))
             out.append(Group(tuple(members), scope))
         return out

@@ -165,6 +165,8 @@ def _gibbs(
             touching[v].append((np.moveaxis(table, at, -1), tuple(u for u in scope if u != v)))
     start, _ = weighted_draws(questions, found, rng, _N_CHAINS)
     x = start[:, list(questions.layout.discrete)].astype(np.int64)
+    # Draws that agree with the findings are states from which a chain can go on; the first fifth of the sweeps is
+    # thrown away, in which they come from the prior to the posterior.
     hidden = np.flatnonzero(found.states < 0)
     n_sweeps = max(4, n_draws // _N_CHAINS)
     n_settle = n_sweeps // 5
@@ -186,5 +188,6 @@ def _gibbs(
     shares /= max(1, n_sweeps - n_settle)
     p = shares.mean(axis=0)
     error = shares.std(axis=0, ddof=1) / np.sqrt(_N_CHAINS)
+    # Of independent draws the share with the largest variance would have this error.
     worth = float(np.max(p * (1 - p)) / max(float(error.max()) ** 2, 1e-12))
     return p, error, worth, f"Gibbs, {_N_CHAINS} chains of {n_sweeps} sweeps"

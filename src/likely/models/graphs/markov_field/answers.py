@@ -32,9 +32,11 @@ def evidence(model: Any, rows: np.ndarray) -> Evidence:
     lower[whole] = upper[whole] = field.energies(states[whole])
     if not whole.all():
         lower[~whole], upper[~whole] = _sums(model, states[~whole])
+    # A row without an observed cell has the probability 1 of all rows together, whatever limits say of either sum.
     nothing = (states < 0).all(axis=1)
     if log_z.kind == "exact" and (lower == upper).all():
         return Evidence.exact(np.where(nothing, 0.0, lower - log_z.value) + beside, method=log_z.method)
+    # A log probability of discrete cells lies between the least sum over the greatest Z and the reverse, and below 0.
     low, high = lower - log_z.upper, np.minimum(upper - log_z.lower, 0.0)
     middle = np.clip((lower + upper) / 2 - log_z.value, low, high)
     parts = [np.where(nothing, 0.0, part) + beside for part in (middle, low, high)]
@@ -71,6 +73,8 @@ def sample(model: Any, key: jax.Array, n: int) -> Any:
     except TooLargeError as error:
         if model.inference == "exact":
             raise error.advising(ALLOW_BOUNDS) from None
+    # Each row has a chain of its own, from states that are drawn alike. How far such chains have come is judged by
+    # others that are watched all the way, with nothing observed.
     field = model._potentials
     x = np.stack([rng.integers(0, int(k), n) for k in field.n_states], axis=1)
     out[:, discrete] = sweeps(rng, field, x, model.n_sweeps)
