@@ -75,7 +75,7 @@ def convolve(
     padding: Padding = "full",
     method: Method = "auto",
 ) -> Float[Array, "n a b o"]:
-    """The convolution proper: the correlation with the kernel turned round."""
+    """The convolution proper: the correlation with the kernel reversed along both axes."""
     return correlate(x, turned(kernel), stride=stride, padding=padding, method=method)
 
 

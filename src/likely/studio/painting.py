@@ -129,7 +129,7 @@ def _ends(studio: Studio) -> tuple[float, float]:
 
 
 def _first(studio: Studio, place: int, height: int, width: int) -> str:
-    """A test picture with its lower half erased; all open where there is none."""
+    """A test picture with its lower half erased; all open where there are no test rows."""
     source = studio.space.source
     if source is None:
         return "?" * (height * width)

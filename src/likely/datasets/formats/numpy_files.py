@@ -81,7 +81,7 @@ def _check_claim(name: str, file: IO[bytes], n_bytes: int) -> None:
 
 
 def _checked(array: np.ndarray) -> np.ndarray:
-    """An array whose text is text: NumPy reads any 32 bits as a character, and Python fails on what is none."""
+    """An array whose text is text: NumPy reads any 32 bits as a character, and on some of them Python fails."""
     if array.dtype.kind == "U" and array.size:
         codes = np.ascontiguousarray(array.ravel()).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
         if codes.size and codes.max() > sys.maxunicode:

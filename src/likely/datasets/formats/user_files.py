@@ -185,7 +185,7 @@ def _table_of(path: Path, name: str, options: TableOptions, needed: Mapping[str,
 
 
 def _refuse_text_options(path: Path, options: TableOptions) -> None:
-    """Refuse options that say how a text is read, of a file that is none."""
+    """Refuse options that say how a text is read, for a file that is no text."""
     of_text = [
         name for name in ("decimal", "header", "separator", "encoding", "dates") if getattr(options, name) is not None
     ]

@@ -37,6 +37,7 @@ def clamped_sum(
         return jnp.concatenate([kept, jax.nn.sigmoid(inputs)], axis=1)
 
     value, mean = log_sum(total, lambda numbers: _log_weights(params, layout, x, known, numbers), features)
+    # Features are the kept units, then the summed ones: back to the order of the machine's units.
     order = jnp.argsort(jnp.concatenate([layout.kept, layout.summed]))
     return value, jnp.where(known, x, mean[:, order])
 
@@ -125,6 +126,8 @@ def _log_weights(
 ) -> Float[Array, "n m"]:
     """Of configurations of the kept units that agree with a row; -inf for the others."""
     kept, inputs, inner = _configurations(params, layout, numbers)
+    # A unit that sums out by itself adds log(1 + e^input), and one that is known x · input: two products of matrices
+    # for all rows and configurations.
     seen = known[:, layout.summed].astype(x.dtype)
     summed = (seen * x[:, layout.summed]) @ inputs.T + (1 - seen) @ jax.nn.softplus(inputs).T
     agrees = _agrees(x[:, layout.kept], known[:, layout.kept], kept)

@@ -80,7 +80,7 @@ def without_comments(text: str) -> str:
 
 
 def numbers(tokens: Tokens, found: Sequence[str], start: int) -> list[float]:
-    """Tokens as numbers; `start` is the place of the first, for the line of one that is none."""
+    """Tokens as numbers; `start` is the place of the first, for the line of one that is no number."""
     try:
         return [float(token) for token in found]
     except ValueError:

@@ -50,7 +50,7 @@ def close_by_meek(beside: dict[Node, set[Node]], arrows: set[tuple[Node, Node]])
 
     while waiting:
         a, b = waiting.pop()
-        # 1. a → b — c, a and c apart: b → c, or b would be a collider that is none.
+        # 1. a → b — c, a and c apart: b → c, or b would be a collider, which it is known not to be.
         for c in beside[b]:
             if c != a and c not in beside[a] and open_line(b, c):
                 direct(b, c)

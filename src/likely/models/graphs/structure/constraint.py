@@ -213,7 +213,7 @@ def _extended(near: np.ndarray, arrows: set, knowledge: Knowledge, strength: np.
 
 
 def _free_choice(lines: set, near: np.ndarray, edges: np.ndarray, strength: np.ndarray) -> tuple[int, int]:
-    """A direction for an edge that none follows for: one that makes no new collider where there is one."""
+    """A direction for an edge for which none follows: one that makes no new collider, if there is such a one."""
     best = None
     for a, b in sorted(lines):
         for x, y in ((a, b), (b, a)):

@@ -1,7 +1,7 @@
 """Graphs by search: the best change of one edge at a time, and ways out of local maxima.
 
 Adds, removes and reversals are looked at together (Heckerman, Geiger and Chickering, 1995). Then each node in turn
-loses all its edges and the climb goes on from there (after Moore and Wong, 2003), with edges turned round between such
+loses all its edges and the climb goes on from there (after Moore and Wong, 2003), with edges reversed between such
 rounds where that changes nothing that the graph says (Castelo and Kočka, 2003). A tabu walk ends it: it goes on by the
 best change that leads to no graph of late, even if it falls (Glover, 1989), and the best graph on the way is kept.
 Cost: a change makes one or two columns of gains anew, each family is scored once; a round is a short climb a node.

@@ -126,6 +126,8 @@ def bound(params: GeneratorParams, batch: Batch, key: Key[Array, ""]) -> Float[A
     holed = ~observed.all(axis=1)
 
     def few() -> Float[Array, " n"]:
+        # A number of places that does not depend on the data: the rows with holes, filled up with complete ones, whose
+        # draws all are the row itself, and so give its log p.
         place = lax.top_k(holed.astype(jnp.int32), n_few)[1]
         drawn = bound_by_draws(params, x[place], observed[place], noise[place])
         return log_prob(params, x, None).at[place].set(drawn)
@@ -160,6 +162,7 @@ def bound_loss(params: GeneratorParams, batch: Batch, key: Key[Array, ""]) -> Fl
 
 def with_positive_diagonal(params: GeneratorParams) -> GeneratorParams:
     """The same distribution with the L that is a Cholesky factor: lower triangular, its diagonal positive."""
+    # A column of L with the other sign leaves L Lᵀ as it is.
     tril = jnp.tril(params.block.scale_tril)
     signs = jnp.where(jnp.diagonal(tril, axis1=1, axis2=2) < 0, -1, 1).astype(tril.dtype)
     return eqx.tree_at(lambda p: p.block.scale_tril, params, tril * signs[:, None, :])

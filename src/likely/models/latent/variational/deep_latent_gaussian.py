@@ -145,6 +145,8 @@ class Ladder(eqx.Module):
             from_above = self.decoder.from_above(number, above)
             drawn.append(by_row[number] - hold[number] * from_above)
             above = from_above + drawn[-1]
+        # The mean of each layer is a function of the layers above it alone, so that the way from noise to latents has a
+        # triangular Jacobian with the deviations on its diagonal, and log q is that of independent Gaussians.
         return jnp.concatenate(drawn[::-1], axis=-1), log_density(noise, self.log_std)
 
     def log_prob(self, z: Float[Array, "n s k"]) -> Float[Array, "n s"]:
