@@ -111,10 +111,13 @@ PARTS: dict[str, Part] = {
         "extremes",
         "extreme_tables",
         "Every model learns every extreme table: rows and columns of holes, one row, one column, constants, collinear "
-        "columns, numbers from 1e-300 to 1e300, infinities, categories that occur once. The evidence of what was "
-        "learned must be finite, samples and imputed rows must have no holes, and cells that were there must stay; or "
-        "the table must be refused with an error that says why. Never a silent NaN, and never more than 90 seconds.",
-        (("tried", "models and tables"), ("answered", "answered"), ("refused", "refused")),
+        "columns, numbers from 1e-300 to 1e300, infinities, categories that occur once (and a million of them, for "
+        "`Independent`, `BayesianNetwork` and `Mixture`). The evidence of what was learned must be finite, samples and "
+        "imputed rows must have no holes, and cells that were there must stay; or the table must be refused with an "
+        "error that says why. Every predictor learns two classes and a number from these tables, and extreme targets "
+        "from a usual one: its evidence, probabilities, means and deviations must be finite. Never a silent NaN, and "
+        "never more than 90 seconds of the processor.",
+        (("tried", "models or predictors and tables"), ("answered", "answered"), ("refused", "refused")),
     ),
     "studio": Part(
         "Many at the studio",

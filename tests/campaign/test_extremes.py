@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import likely
-from tests.campaign.extremes import TABLES, one
+from tests.campaign.extreme_targets import questions
+from tests.campaign.extremes import TABLES, one, outcome
 from tests.conftest import DEFAULT_SEED
 
 SCALES = ("scales of 1e-300", "scales of 1e300", "scales from 1e-300 to 1e300", "one cell of 1e39", "counts of 1e15")
@@ -27,6 +28,12 @@ def test_extreme_scales_are_learned_as_densities():
     assert {said: one("Independent", table(said)) for said in SCALES} == dict.fromkeys(SCALES, ("answered", ""))
 
 
+def test_extreme_targets_are_predicted_or_refused():
+    outcomes = {said: outcome(ask) for said, ask in questions("LinearPredictor", DEFAULT_SEED).items()}
+    assert {said: found for said, found in outcomes.items() if found[0] == "fault"} == {}
+    assert outcomes["target: the largest of all numbers"] == outcomes["target: numbers of 1e300"] == ("answered", "")
+
+
 def silent_nan(self, rows, key):
     return likely.Evidence.exact(np.full(len(rows), np.nan), method="a sum")
 
@@ -43,6 +50,12 @@ def singular(self, rows, key):
     return np.linalg.inv(np.zeros((2, 2)))
 
 
+def busy(self, rows, key):
+    until = time.process_time() + 10
+    while time.process_time() < until:
+        pass
+
+
 def mute(self, rows, key):
     raise ValueError("bad")
 
@@ -53,11 +66,25 @@ def mute(self, rows, key):
         (silent_nan, "NaN 40"),
         (infinite, "inf 40"),
         (endless, "more than"),
+        (busy, "more than"),
         (singular, "LinAlgError"),
         (mute, "bad"),
     ],
 )
 def test_faulty_models_are_caught(bug, said, monkeypatch):
     monkeypatch.setattr(likely.BayesianNetwork, "_evidence", bug)
-    outcome, what = one("BayesianNetwork", table("a constant column"), seconds=1.0)
-    assert (outcome, said in what) == ("fault", True), what
+    found, what = one("BayesianNetwork", table("a constant column"), seconds=0.3 if bug in (endless, busy) else 30.0)
+    assert (found, said in what) == ("fault", True), what
+
+
+@pytest.mark.parametrize(
+    ("bug", "said"),
+    [
+        (lambda self, rows, key: np.full((len(rows), 2), np.nan), "NaN"),
+        (lambda self, rows, key: np.full((len(rows), 2), -0.1), "sums"),
+    ],
+)
+def test_faulty_predictors_are_caught(bug, said, monkeypatch):
+    monkeypatch.setattr(likely.LinearPredictor, "_log_proba", bug, raising=False)
+    found, what = outcome(questions("LinearPredictor", DEFAULT_SEED)["a constant column"])
+    assert (found, said in what) == ("fault", True), what

@@ -120,3 +120,11 @@ def test_extreme_numbers_have_the_units_of_ordinary_ones(exponent, mode):
     np.testing.assert_allclose(extreme.scale, np.ldexp(ordinary.scale, exponent), rtol=1e-14)
     standard = extreme.apply(np.ldexp(rows, exponent), np.dtype(np.float64))
     np.testing.assert_allclose(standard, ordinary.apply(rows, np.dtype(np.float64)), rtol=1e-12)
+
+
+def test_the_largest_of_all_numbers_has_units():
+    """Its logarithm is rounded up to 1024, and two to the power of that is no number."""
+    rows = np.array([[1.0], [2.0], [np.finfo(float).max], [-3.0]])
+    units = Scaling.fit(rows, real(rows), "column")
+    np.testing.assert_allclose(units.offset, np.finfo(float).max / 4)
+    np.testing.assert_allclose(units.scale, np.finfo(float).max * np.sqrt(3 / 16))

@@ -83,7 +83,8 @@ def _units(rows: np.ndarray, places: np.ndarray, mode: str) -> np.ndarray:
     if mode == "common":
         most[:] = most.max()
     extreme = (most > 1e100) | ((most > 0) & (most < 1e-100))
-    return np.where(extreme, np.exp2(np.floor(np.log2(np.where(extreme, most, 1.0)))), 1.0)
+    # By the exponent itself: the logarithm of the largest of all numbers is rounded to 1024, whose power is infinite.
+    return np.where(extreme, np.exp2(np.frexp(np.where(extreme, most, 1.0))[1] - 1.0), 1.0)
 
 
 def _moments(
