@@ -49,8 +49,9 @@ settings.register_profile(
 settings.load_profile("likely")
 
 # Tracing makes objects by the million and few cycles. Python would walk through them again and again, which takes a
-# twelfth of the time; `_release_programs` looks for cycles once a file.
+# twelfth of the time; `_release_programs` looks for cycles where much was made.
 gc.disable()
+CROWDED = 3e9  # Bytes of a process from which on programs are let go: two such processes leave room on small machines.
 
 shapes.install()
 
@@ -80,14 +81,40 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _release_programs() -> Iterator[None]:
-    """Let go of compiled programs, and of cycles, after each file of tests: thousands of programs take gigabytes."""
+def _release_programs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let go of compiled programs, and of cycles, where a file of tests leaves much: all of them take gigabytes.
+
+    A file that replaces parts of the library, as those of planted bugs do, must not find programs that were compiled
+    before it, nor leave its own to others.
+    """
+    replaces = _replaces_parts(request.node.path)
+    if replaces:
+        _clear_programs()
     yield
+    if replaces or _resident_bytes() > CROWDED:
+        _clear_programs()
+
+
+def _clear_programs() -> None:
     if "jax" in sys.modules:
         import jax
 
         jax.clear_caches()
-    gc.collect(1)  # Only what this file made: what is older than it is kept, and is not walked through.
+        gc.collect(1)  # Only what was made since the last time: what is older is kept, and is not walked through.
+
+
+@functools.cache
+def _replaces_parts(path: Path) -> bool:
+    return "controls" in path.parts or any(word in path.read_text() for word in ("monkeypatch", "mock"))
+
+
+def _resident_bytes() -> float:
+    """What this process has in memory, as Linux tells; infinite where the system does not tell it this way."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return float("inf")
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -18,7 +18,7 @@ from likely.montecarlo import annealed_importance, log_mean_weight
 from likely.objectives.contrastive import Offsets, bipartite_gradient
 from tests.contract.effort_checks import check_seconds_are_kept
 from tests.models.energy.harmonium.brute_force import machine
-from tests.models.energy.harmonium.learning_checks import OPTIMISED, check_ladder, check_leaves_joint_unchanged
+from tests.models.energy.harmonium.learning_checks import check_ladder, check_leaves_joint_unchanged, worth_optimising
 from tests.models.energy.harmonium.rbm_classifier_checks import check_label_probabilities
 from tests.models.energy.harmonium.tempering_checks import check_replicas_stay
 from tests.objectives.contrastive_checks import check_centred_gradient
@@ -66,7 +66,7 @@ def estimates(params, seed, log_ratio=None, kernel=None):
                 move, path.start(start, 600), stops, log_ratio(path) if log_ratio else path.log_ratio,
                 kernel(path) if kernel else path.kernel,
             ),
-            compiler_options=OPTIMISED,
+            compiler_options=worth_optimising(n),
         )  # fmt: skip
         return float(log_mean_weight(run()) + path.base_log_partition())
 

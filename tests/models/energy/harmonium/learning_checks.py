@@ -67,6 +67,11 @@ OPTIMISED = {
 }
 
 
+def worth_optimising(n_temperatures: int) -> dict | None:
+    """The compiler's options for so many temperatures: a few are over before all optimisations are."""
+    return OPTIMISED if n_temperatures >= 10_000 else None
+
+
 def check_ladder(estimate: Callable[[int], float], exact: float) -> None:
     """An estimate of log Z that gets better as it should with the number of temperatures."""
     for n_temperatures, tolerance in ((100, 0.5), (1_000, 0.05), (10_000, 0.005)):

@@ -13,12 +13,20 @@ from likely.models.energy.harmonium.annealing import Path
 from likely.models.energy.normaliser.schedule import Settings
 from likely.montecarlo import log_mean_weight, replicate_log_mean
 from tests.models.energy.harmonium.brute_force import MIXED, machine
-from tests.models.energy.harmonium.learning_checks import OPTIMISED, check_ladder
+from tests.models.energy.harmonium.learning_checks import check_ladder, worth_optimising
 
 PIXELS = Columns(("binary",) * 16, (1,) * 16)
 N_CHAINS = 300
-forward_log_sums = eqx.filter_jit(annealed.forward_log_sums, compiler_options=OPTIMISED)
-reverse_log_sums = eqx.filter_jit(annealed.reverse_log_sums, compiler_options=OPTIMISED)
+
+
+def forward_log_sums(key, path, n_chains, n_temperatures):
+    compiled = eqx.filter_jit(annealed.forward_log_sums, compiler_options=worth_optimising(n_temperatures))
+    return compiled(key, path, n_chains, n_temperatures)
+
+
+def reverse_log_sums(key, path, cells, n_temperatures):
+    compiled = eqx.filter_jit(annealed.reverse_log_sums, compiler_options=worth_optimising(n_temperatures))
+    return compiled(key, path, cells, n_temperatures)
 
 
 def nothing(columns):
