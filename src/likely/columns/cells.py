@@ -20,6 +20,7 @@ from likely.columns.codecs.calendar import Calendar
 from likely.columns.codecs.categories import Categories
 from likely.columns.codecs.codec import Codec
 from likely.columns.codecs.histogram import Histogram
+from likely.columns.codecs.scores import Scores
 from likely.columns.codecs.switch import Switch
 from likely.columns.codecs.warp import Warp
 from likely.columns.columns import Columns
@@ -28,10 +29,14 @@ from likely.memory import allocate
 from likely.schema import Column, Schema, blocks
 from likely.schema.column import RESOLUTIONS
 
-Numbers = Literal["bins", "real"]
-"""How a model takes rounded numbers: as bins, which any model can, or as real cells, for Gaussian covariances."""
+Numbers = Literal["bins", "real", "scores"]
+"""How a model takes rounded numbers: as bins, which any model can, or as real cells, for Gaussian covariances; "scores"
+are real cells too, of which every column is Gaussian by itself.
+"""
 
-CODECS: dict[str, type[Codec]] = {codec.tag: codec for codec in (Bins, Calendar, Categories, Histogram, Switch, Warp)}
+CODECS: dict[str, type[Codec]] = {
+    codec.tag: codec for codec in (Bins, Calendar, Categories, Histogram, Scores, Switch, Warp)
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,8 +253,10 @@ def _fit_codec(
     if column.kind == "grid":
         step = float(column.step or 1)
         if numbers == "bins" or n_bins is not None:
-            low, high = (None if end is None else end - column.offset for end in column.support)
-            return Bins.fit(x, step, (low, high), n_bins, weight=w)
+            return Bins.fit(x, step, _room(column), n_bins, weight=w)
+        scores = Scores.fit(x, step, _room(column), weight=w) if numbers == "scores" else None
+        if scores is not None:
+            return scores
         return Warp.fit(x, step=step, weight=w) if column.is_warped else Warp.straight(x, step, w)
     if n_bins is not None:
         return Histogram.fit(x, n_bins, column.support, tuple(column.spikes), weight=w)
@@ -263,6 +270,12 @@ def _fit_reals(column: Column, x: np.ndarray, w: np.ndarray | None) -> Codec:
         x, w = _some(x, others), None if w is None else _some(w, others)
     value = Warp.fit(x, column.support, weight=w) if column.is_warped else Warp.straight(x, weight=w)
     return Switch(np.array(column.spikes, np.float64), value) if column.spikes else value
+
+
+def _room(column: Column) -> tuple[float | None, float | None]:
+    """The support of a grid, counted from its offset."""
+    low, high = (None if end is None else end - column.offset for end in column.support)
+    return low, high
 
 
 def _some(x: np.ndarray, which: np.ndarray) -> np.ndarray:

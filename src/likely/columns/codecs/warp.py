@@ -26,8 +26,8 @@ _CELLS_A_KNOT = 20  # fewer would make the map follow the noise of the column
 _FAR_SCORE, _FARTHER = 4.0, 0.5  # Of a Gaussian 3 in 100,000 lie beyond 4, and from there it is a short way to the end.
 _MIN_GAP = 1e-9  # between knots, of the range of the central half: nearer ones are one
 # Gauss and Hermite's rule for a mean under N(0, 1): NumPy's weights are those of exp(-x²/2), whose integral is √(2π).
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
-_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,9 +142,9 @@ class Warp(Codec):
         """The mean of x if the cell is Gaussian with its mean and variance."""
         mean, square = np.asarray(statistics[0], np.float64).T
         deviation = np.sqrt(np.maximum(square - mean**2, 0))
-        nodes = mean[:, None] + deviation[:, None] * _NODES
+        nodes = mean[:, None] + deviation[:, None] * NODES
         values = np.clip(self._closed(self._backward(nodes.ravel())), self.lowest, self.highest)
-        return self._admitted(values.reshape(nodes.shape) @ _WEIGHTS)
+        return self._admitted(values.reshape(nodes.shape) @ WEIGHTS)
 
     # ------------------------------------------------------------------- spline
     def _forward(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -131,12 +131,11 @@ def _from_model(model: Any, shift: np.ndarray, factor: np.ndarray, dtype: Any) -
     """The model's density of rows that are (model's units - shift) / factor."""
     from likely.models.graphs.independent import Independent
     from likely.models.latent.linear import linear_gaussian
-    from likely.models.latent.mixture.components import Layout
     from likely.models.latent.mixture.mixture import Mixture
 
     params, inner = model.params_, (linear_gaussian.sample, linear_gaussian.log_prob)
     if isinstance(model, Mixture):
-        layout = Layout.of(model.columns_, model.covariance)
+        layout = model._layout
         inner = (partial(_sample_mixture, layout), partial(_log_mixture, layout))
     elif isinstance(model, Independent):
         params = params.eta

@@ -87,7 +87,7 @@ class Chunks:
             for blocks in self:
                 own = _sums(params, blocks, self.layout)
                 sums = own if sums is None else _added(sums, own)
-            params, value = _better(params, sums, prior, self.layout)
+            params, value = better(params, sums, prior, self.layout)
             trace.append(float(value) / self.total)
             converged = len(trace) > 1 and trace[-1] - trace[-2] < tol
         ended: list[Any] = [np.array(trace), np.array(len(trace)), np.array(converged)]
@@ -104,7 +104,7 @@ def _sums(params: MixtureParams, blocks: Blocks, layout: Layout) -> Sums:
 
 
 @eqx.filter_jit
-def _better(params: MixtureParams, sums: Any, prior: Prior, layout: Layout) -> tuple[MixtureParams, Array]:
+def better(params: MixtureParams, sums: Any, prior: Prior, layout: Layout) -> tuple[MixtureParams, Array]:
     """Parameters after the M-step; log likelihood and log prior of those before it."""
     best = maximise(params, sums, prior, layout)
     if params.gaussian is not None and best.gaussian is not None:  # as in `em_step`

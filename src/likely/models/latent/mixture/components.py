@@ -31,7 +31,7 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, columns: Columns, covariance: str) -> Layout:
-        joint = tuple(int(p) for p in columns.real_places) if covariance in ("full", "tied") else ()
+        joint = tuple(int(p) for p in columns.real_places) if covariance in ("full", "tied", "scores") else ()
         places = tuple(p for p in range(columns.n_columns) if p not in joint)
         kinds, sizes = tuple(columns.kinds[p] for p in places), tuple(columns.n_categories[p] for p in places)
         return cls(
