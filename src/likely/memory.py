@@ -31,6 +31,12 @@ _TAKEN_CELLS = 1 << 22  # cells that are copied at a time
 _NO_LIMIT = 1 << 60  # what control groups of the first version write for "none" is above it
 
 
+class _Here:
+    """Whether copies of all rows go to the disk, however small: set once, for the process."""
+
+    on_disk = False
+
+
 class NoRoomError(OSError, ValueError):
     """The disk has no room for what memory does not hold."""
 
@@ -141,6 +147,11 @@ def is_large(n_bytes: float) -> bool:
     return n_bytes > min(SPILL_BYTES, _SMALL) and n_bytes > min(SPILL_BYTES, SPILL_SHARE * memory_limit())
 
 
+def hold_own_rows_alone() -> None:
+    """From now on let copies of all rows lie on the disk: of several processes each has its own rows in memory."""
+    _Here.on_disk = True
+
+
 def allocate(shape: tuple[int, ...], dtype: Any, together: float = 0) -> np.ndarray:
     """Room for numbers: in memory, or in a nameless temporary file that goes with the array.
 
@@ -149,7 +160,7 @@ def allocate(shape: tuple[int, ...], dtype: Any, together: float = 0) -> np.ndar
     together : bytes of all the arrays that are made to stay beside each other, this one among them.
     """
     n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
-    if not n_bytes or not is_large(max(n_bytes, together)):
+    if not n_bytes or not (is_large(max(n_bytes, together)) or (_Here.on_disk and n_bytes > _SMALL)):
         return np.empty(shape, dtype)
     check_room(n_bytes, "rows")
     # The file has no name, and its bytes live until the last mapping of them is gone.
@@ -163,6 +174,16 @@ def taken(rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     step = max(1, _TAKEN_CELLS // max(1, math.prod(rows.shape[1:])))
     for start in range(0, len(numbers), step):
         out[start : start + step] = rows[numbers[start : start + step]]
+    return out
+
+
+def by_column(rows: np.ndarray) -> np.ndarray:
+    """(d, n) the rows by column; of those that lie on the disk a copy there, in which each column is one piece."""
+    if not isinstance(rows, np.memmap):
+        return rows.T
+    out, step = allocate(rows.shape[::-1], rows.dtype), max(1, _TAKEN_CELLS // rows.shape[1])
+    for start in range(0, len(rows), step):
+        out[:, start : start + step] = rows[start : start + step].T
     return out
 
 

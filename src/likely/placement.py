@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -62,6 +63,36 @@ def shared_out(make: Callable[[tuple[slice, ...]], Any], shape: tuple[int, ...],
         return jax.make_array_from_single_device_arrays(full, sharding, list(leaves))
 
     return jax.tree.map(whole, *pieces)
+
+
+def rows_together(first: jax.Array, second: jax.Array) -> jax.Array:
+    """The rows of two arrays in one, inside a program, for one matrix product; `rows_apart` takes them apart.
+
+    Where devices share rows out, each has its own of both beside each other, and nothing goes from one to another: to
+    put one array after the other they would have to send each other half of all rows.
+    """
+    n = _devices_of(len(first), len(second))
+    if n == 1:
+        return jnp.concatenate([first, second])
+    pieces = [array.reshape(n, len(array) // n, *array.shape[1:]) for array in (first, second)]
+    return jnp.concatenate(pieces, axis=1).reshape(len(first) + len(second), *first.shape[1:])
+
+
+def rows_apart(both: jax.Array, n_first: int) -> tuple[jax.Array, jax.Array]:
+    """The rows that were put together, of which the first array had so many."""
+    n_second = len(both) - n_first
+    n = _devices_of(n_first, n_second)
+    if n == 1:
+        return both[:n_first], both[n_first:]
+    pieces = both.reshape(n, len(both) // n, *both.shape[1:])
+    edge, rest = n_first // n, both.shape[1:]
+    return pieces[:, :edge].reshape(n_first, *rest), pieces[:, edge:].reshape(n_second, *rest)
+
+
+def _devices_of(*lengths: int) -> int:
+    """Over how many devices rows of all these numbers can be shared out evenly."""
+    n = jax.device_count()
+    return n if all(length % n == 0 for length in lengths) else 1
 
 
 def local(tree: Any) -> Any:

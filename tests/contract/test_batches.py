@@ -1,10 +1,13 @@
 """Many rows are answered in batches: evidence, filled and drawn rows, and fits, as in one go."""
 
+import functools
+
 import jax
 import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from sklearn.base import clone
 
 import likely
 from likely import memory
@@ -13,7 +16,10 @@ from likely.contract import batches, evidence
 from likely.contract.batches import joined
 from likely.contract.evidence import Evidence
 from likely.models.graphs.bayesian_network import learning
+from likely.models.graphs.circuit import leaves
 from likely.models.graphs.structure import chow_liu
+from likely.models.graphs.trees import learning as trees
+from likely.models.latent.linear import em
 from likely.models.latent.mixture import chunks, mixture
 from likely.schema import frame_rows
 
@@ -183,10 +189,51 @@ def test_chunks_add_up_to_the_sums_of_all_blocks(monkeypatch):
 
 
 def test_a_model_that_holds_all_rows_says_so_before_it_starts(monkeypatch):
-    rows = np.random.default_rng(0).random((60_000, 4))
+    rows = np.random.default_rng(0).integers(0, 2, (60_000, 4)).astype(float)
     monkeypatch.setenv(memory.VARIABLE, "2MB")
-    with pytest.raises(ValueError, match=r"TreeMixture holds all rows while it learns.*such as Independent, Mixture"):
-        likely.TreeMixture(2).fit(rows)
+    with pytest.raises(ValueError, match=r"Hopfield holds all rows while it learns.*such as Independent, Mixture"):
+        likely.Hopfield().fit(rows)
+
+
+BY_PARTS = {
+    "circuit": (likely.Circuit(4, n_trees=2, n_epochs=2, random_state=0), None),
+    "trees": (likely.TreeMixture(2, max_iter=3, random_state=0), "holes"),
+    "complete trees": (likely.TreeMixture(2, max_iter=3, random_state=0), "complete"),
+    "factors": (likely.FactorAnalysis(2, max_iter=5, random_state=0), "holes"),
+}
+
+
+@pytest.mark.parametrize("name", BY_PARTS)
+def test_fits_that_go_over_rows_part_by_part_are_those_of_rows_in_memory(name, monkeypatch):
+    model, kind = BY_PARTS[name]
+    rows = table().drop("rounded") if kind == "holes" else table().select("word", "bit", "real")
+    rows = rows.select("word", "bit").drop_nulls() if kind == "complete" else rows
+    rows = rows.drop("word") if name == "factors" else rows
+    whole = clone(model).fit(rows)
+
+    def apart():
+        return clone(model).fit(rows)
+
+    monkeypatch.setattr(memory, "SPILL_BYTES", 100)
+    monkeypatch.setattr(memory, "_TAKEN_CELLS", 300)
+    monkeypatch.setattr(trees, "_NUMBERS", 1000)
+    monkeypatch.setattr(trees, "_BLOCK", 64)
+    monkeypatch.setattr(em, "_CHUNK_CELLS", 1000)
+    close = functools.partial(np.allclose, rtol=1e-5, atol=1e-7)  # the same sums, in another order
+    equal = np.array_equal if name == "circuit" else close
+    found = apart()
+    pairs = zip(jax.tree.leaves(found.params_), jax.tree.leaves(whole.params_), strict=True)
+    assert all(equal(one, other) for one, other in pairs)
+    assert equal(found.history_["objective"], whole.history_["objective"])
+
+    # What leaves the last part out, or takes another's rows, is caught.
+    parts, many, take = trees.Parts.of, em.ManyRows.__iter__, leaves.RowsAsTaken.take
+    monkeypatch.setattr(trees.Parts, "of", lambda self, *ends: iter(list(parts(self, *ends))[:-1]))
+    monkeypatch.setattr(em.ManyRows, "__iter__", lambda self: iter(list(many(self))[:-1]))
+    monkeypatch.setattr(
+        leaves.RowsAsTaken, "take", lambda self, index: take(self, np.sort(np.arange(len(self))[index]))
+    )
+    assert not equal(apart().history_["objective"], whole.history_["objective"])
 
 
 @pytest.mark.parametrize("holes", [False, True])
@@ -198,7 +245,7 @@ def test_networks_of_rows_on_the_disk_are_those_of_rows_in_memory(holes, monkeyp
     monkeypatch.setattr(memory, "SPILL_BYTES", 100)
     monkeypatch.setattr(learning, "_ROWS_COUNTED", 100)
     monkeypatch.setattr(chow_liu, "_INDICATORS", 1000)
-    monkeypatch.setattr(chow_liu, "_CELLS_MOVED", 300)
+    monkeypatch.setattr(memory, "_TAKEN_CELLS", 300)
     found = make().fit(rows)
     assert found.graph_ == whole.graph_
     for one, other in zip(jax.tree.leaves(found.params_), jax.tree.leaves(whole.params_), strict=True):

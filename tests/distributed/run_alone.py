@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 import likely
 from likely import distributed, placement
-from likely.distributed import sums
+from likely.distributed import parquet, sums
 from likely.models.latent.mixture import mixture
 from likely.objectives import em
 from likely.placement import device_mesh
@@ -71,6 +71,7 @@ def fits() -> dict[str, Any]:
         "factors": (likely.FactorAnalysis(2, random_state=0), reals(share_of_holes=0.1), None),
         "circuit": (likely.Circuit(4, n_trees=2, n_epochs=2, random_state=0), bits(share_of_holes=0.1), None),
         "network": (likely.BayesianNetwork(structure="tree", random_state=0), bits(share_of_holes=0.1), None),
+        "trees": (likely.TreeMixture(2, max_iter=3, random_state=0), bits(share_of_holes=0.1), None),
     }
 
 
@@ -122,13 +123,30 @@ def own_memory() -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
 
 
+def noted(decode: Any, numbers: list[int]) -> Any:
+    """What decodes rows, with a note of how many there were."""
+
+    def wrapped(*arguments: Any) -> Any:
+        for start, part in decode(*arguments):
+            numbers.append(len(part))
+            yield start, part
+
+    return wrapped
+
+
 def memory_of_fits(folder: Path) -> dict[str, Any]:
-    """By name: how far a fit of the large table's rows goes above what the process had before, in bytes."""
-    rows = np.load(folder / "rows.npy", mmap_mode="r")
-    schema, found = likely.Schema.binary(rows.shape[1]), {}
+    """By name: how far a fit of the large table's rows goes above what the process had before, in bytes.
+
+    The table is in two Parquet files. Of bits the memory map is fitted as it is, of reals a copy in standard units.
+    """
+    decoded: list[int] = []
+    parquet._decoded = noted(parquet._decoded, decoded)  # type: ignore[assignment]
+    rows = distributed.rows_of_parquet(folder, folder / f"rows.{distributed.n_processes()}.npy")
+    found: dict[str, Any] = {"decoded": sum(decoded), "rows": rows[::4000]}
+    binary, real = likely.Schema.binary(rows.shape[1]), likely.Schema.real(rows.shape[1])
     for name, model in {
-        "mixture": likely.Mixture(2, max_iter=2, n_init=1, schema=schema, random_state=0),
-        "rbm": likely.RBM(4, n_epochs=1, batch_size=5000, schema=schema, random_state=0),
+        "mixture": likely.Mixture(2, max_iter=2, n_init=1, schema=real, random_state=0),
+        "rbm": likely.RBM(4, n_epochs=1, batch_size=5000, schema=binary, random_state=0),
     }.items():
         clone(model).fit(rows)  # what is compiled, and what a first fit leaves behind, does not count
         gc.collect()
@@ -176,7 +194,7 @@ def fitted(name: str, folder: Path, task: str) -> tuple[Any, np.ndarray]:
 def plant_bugs() -> None:
     """Let the second process read rows of the first, or add its own sums up a thousandth too large."""
     rank = distributed.rank()
-    of_rows, gather = placement.shared_out, sums.gathered
+    of_rows, add = placement.shared_out, sums._sum
 
     def neighbours(make: Any, shape: tuple[int, ...], mesh: Any, axis: int = 0) -> Any:
         step = shape[axis] // mesh.size
@@ -187,15 +205,15 @@ def plant_bugs() -> None:
 
         return of_rows(wrong, shape, mesh, axis)
 
-    def too_large(parts: Any) -> Any:
-        return gather([jax.tree.map(lambda part: part * 1.001, part) if rank == 1 else part for part in parts])
+    def too_large(own: np.ndarray) -> np.ndarray:
+        return add((own * (1.001 if rank == 1 else 1)).astype(own.dtype))
 
     def unequal(value: Any, axis: str) -> Any:
         heavier = 1 + 1e-3 * jax.lax.axis_index(axis)
         return jax.tree.map(lambda part: jax.lax.psum(part * heavier.astype(part.dtype), axis), value)
 
     batches.shared_out = neighbours  # type: ignore[attr-defined]
-    sums.gathered = too_large  # type: ignore[assignment]
+    sums._sum = too_large
     em.lax = SimpleNamespace(**{**vars(em.lax), "psum": unequal})  # type: ignore[assignment]
     step = mixture.em_step  # by another name it is traced anew, with what is planted
     mixture.em_step = lambda *arguments, **options: step(*arguments, **options)  # type: ignore[assignment]

@@ -8,6 +8,7 @@ from pathlib import Path
 from socket import socket
 
 import numpy as np
+import polars as pl
 import pytest
 
 import likely
@@ -16,7 +17,7 @@ from tests.conftest import environment_of
 from tests.distributed.forks import Fork, Forks
 from tests.distributed.run_alone import PLANTED
 
-NAMES = "rbm,vae,mixture,coded,factors,circuit,network"
+NAMES = "rbm,vae,mixture,coded,factors,circuit,network,trees"
 TIMEOUT = 300.0  # of a whole run, on a busy machine
 
 
@@ -88,20 +89,22 @@ def test_the_first_process_writes_the_file(folder):
     np.testing.assert_array_equal(one.params_.loadings, two.params_.loadings)
 
 
-def test_the_memory_of_a_process_grows_with_its_own_rows(forks, tmp_path):
-    """Of a memory map: one process takes all rows, and each of two half of them."""
-    rows = np.lib.format.open_memmap(tmp_path / "rows.npy", mode="w+", dtype=np.float32, shape=(48_000, 320))
-    rows[:] = np.random.default_rng(0).integers(0, 2, rows.shape, np.uint8)
-    rows.flush()
-    table = rows.nbytes
-    del rows
+def test_a_process_reads_its_own_part_of_files_and_its_memory_grows_with_its_own_rows(forks, tmp_path):
+    """Of two Parquet files: one process decodes and holds all rows, and each of two half of them."""
+    n, d = 48_000, 320
+    rows = np.random.default_rng(0).integers(0, 2, (n, d), np.uint8)
+    pl.DataFrame(rows[:20_000]).write_parquet(tmp_path / "0.parquet", row_group_size=4000)
+    pl.DataFrame(rows[20_000:]).write_parquet(tmp_path / "1.parquet", row_group_size=4000)
     for process in (forks.start(1, tmp_path, "memory", ""), *pair(forks, tmp_path, "memory", "")):
         finished(process)
     alone = results(tmp_path, "memory", 1, 0)
+    assert int(alone["decoded"]) == n
     for rank in (0, 1):
         found = results(tmp_path, "memory", 2, rank)
+        assert int(found["decoded"]) == n / 2
+        np.testing.assert_array_equal(found["rows"], rows[::4000])
         for name in ("memory/mixture", "memory/rbm"):
-            assert int(alone[name]) > 0.9 * table, (name, alone[name])
+            assert int(alone[name]) > 0.9 * 4 * n * d, (name, alone[name])
             assert int(found[name]) < 0.7 * int(alone[name]), (name, rank, found[name], alone[name])
 
 

@@ -8,6 +8,7 @@ them too, in words.
 """
 
 from likely.distributed.lifeline import HEARTBEAT_SECONDS as HEARTBEAT_SECONDS
+from likely.distributed.parquet import rows_of_parquet as rows_of_parquet
 from likely.distributed.run import ProcessLost as ProcessLost
 from likely.distributed.run import company as company
 from likely.distributed.run import failing as failing
@@ -27,5 +28,6 @@ from likely.distributed.sums import of_first as of_first
 from likely.distributed.sums import process_share as process_share
 from likely.distributed.sums import shares as shares
 from likely.distributed.sums import summed as summed
+from likely.distributed.sums import summed_shares as summed_shares
 
-__all__ = ["Disagreement", "ProcessLost", "is_first", "n_processes", "rank", "start", "stop"]
+__all__ = ["Disagreement", "ProcessLost", "is_first", "n_processes", "rank", "rows_of_parquet", "start", "stop"]

@@ -14,6 +14,7 @@ import jax
 
 from likely.distributed.lifeline import Lifeline, NotMet, end_now
 from likely.distributed.meeting import meet
+from likely.memory import hold_own_rows_alone
 
 MEETING_SECONDS = 300.0  # that the processes have to find each other
 _JAX_SECONDS = 100  # after which JAX's own coordinator speaks: long after the lifeline
@@ -65,6 +66,8 @@ def start(
     # Registered after JAX's own, which would wait for processes that are gone, and so called before it.
     atexit.register(_at_exit)
     lifeline.watch()
+    if n_processes > 1:
+        hold_own_rows_alone()
     # Collectives of processors go through Gloo; JAX has its own for other devices.
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     with company(), _quiet():

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 
 from likely.columns import Columns
 from likely.montecarlo.gibbs import Kernel, run_chains
+from likely.placement import rows_together
 from likely.training.batches import Batch
 
 # How fast the offsets of centring follow the hidden units' means, per update: an average over the last hundred batches,
@@ -94,9 +95,9 @@ def bipartite_gradient(data: Phase, model: Phase, offsets: Offsets, rates: Rates
     same family of distributions, carried back to the plain parameters b - W l and c - Wᵀm. With zero offsets it is the
     plain gradient. Rates apply to the centred parameters. Both phases share one matrix product.
     """
-    visible = jnp.concatenate([data.visible, model.visible])
-    hidden = jnp.concatenate([data.hidden, model.hidden])
-    weight = jnp.concatenate([data.weight, -model.weight])
+    visible = rows_together(data.visible, model.visible)
+    hidden = rows_together(data.hidden, model.hidden)
+    weight = rows_together(data.weight, -model.weight)
     coupled = visible - offsets.visible[None, :]
     coupled = coupled if rates is None else coupled * rates.weights[None, :]
     weights = coupled.T @ ((hidden - offsets.hidden[None, :]) * weight[:, None])
@@ -135,17 +136,16 @@ def unit_rates(visible_bias: Float[Array, " D"], variance: Float[Array, " D"], c
 
 
 def free_energy_gap(
-    visible_bias: Float[Array, " D"], data: Phase, model: Phase, hidden: Float[Array, " both"]
+    visible_bias: Float[Array, " D"], data: Phase, model: Phase, hidden: tuple[Float[Array, " n"], Float[Array, " m"]]
 ) -> Float[Array, ""]:
     """Mean free energy of the data minus that of the chains, base measures apart, from what is there anyway.
 
     Parameters
     ----------
-    hidden : what the hidden units add to minus the free energy, Σ softplus(logits), the data's rows first.
+    hidden : what the hidden units add to minus the free energy, Σ softplus(logits), of the data and of the chains.
     """
-    n = len(data.visible)
-    of_data = data.visible @ visible_bias + hidden[:n]
-    of_model = model.visible @ visible_bias + hidden[n:]
+    of_data = data.visible @ visible_bias + hidden[0]
+    of_model = model.visible @ visible_bias + hidden[1]
     return model.weight @ of_model - data.weight @ of_data
 
 

@@ -27,6 +27,7 @@ from likely.objectives.contrastive import (
     free_energy_gap,
     shares,
 )
+from likely.placement import rows_apart, rows_together
 from likely.training.batches import Batch
 
 # Of the rows of a batch, one held-out row is looked at for this many: the look costs a quarter of a product upwards.
@@ -142,7 +143,8 @@ def bipartite_contrast(
     if sparsity is not None:
         gradient = gradient._replace(hidden_bias=gradient.hidden_bias + sparsity_pull(data, sparsity))
     offset = followed(state.hidden_offset, data.weight @ data.hidden, centring)
-    gap = free_energy_gap(machine.visible_bias, data, model, jax.nn.softplus(logits).sum(axis=-1))
+    on_hidden = rows_apart(jax.nn.softplus(logits).sum(axis=-1), len(data.visible))
+    gap = free_energy_gap(machine.visible_bias, data, model, on_hidden)
     metrics = {"free_energy_gap": gap}
     if held_out is not None:
         metrics["valid_gap"] = _valid_gap(jax.random.fold_in(end, n_updates), machine, data, held_out, layers)
@@ -166,16 +168,16 @@ def _steps_beyond_one(step: Array, n_first: int, n_last: int, n_updates: int) ->
 def _phases(
     machine: Any, batch: Batch, visible: Array, statistics: Array, layers: TwoLayers, persistent: bool
 ) -> tuple[Phase, Phase, Float[Array, "both k"]]:
-    """Data and chains with the hidden units' expectations, and the logits of both, the data's first.
+    """Data and chains with the hidden units' expectations, and the logits of both, as `rows_together` has them.
 
     Chains that started at the data carry their rows' weights.
     """
     share = shares(batch)
     model_share = jnp.full(len(statistics), 1 / len(statistics), share.dtype) if persistent else share
     # One matrix product for both phases: it is the larger ones that run at full speed.
-    logits = layers.hidden_logits(machine, jnp.concatenate([visible, statistics]))
-    up, n = jax.nn.sigmoid(logits), len(visible)
-    return Phase(visible, up[:n], share), Phase(statistics, up[n:], model_share), logits
+    logits = layers.hidden_logits(machine, rows_together(visible, statistics))
+    up = rows_apart(jax.nn.sigmoid(logits), len(visible))
+    return Phase(visible, up[0], share), Phase(statistics, up[1], model_share), logits
 
 
 def _tempered(

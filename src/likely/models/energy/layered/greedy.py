@@ -33,6 +33,7 @@ from likely.objectives.contrastive import (
     shares,
     unit_rates,
 )
+from likely.placement import rows_apart, rows_together
 from likely.runtime import float_dtype, on_device, sum_blocks
 from likely.training import Batch, TrainingConfig
 
@@ -154,14 +155,15 @@ def level_contrast(
         kernel = partial(_sweep, machine=machine, columns=level_columns, copies=copies)
         hidden = run_chains(move, kernel, hidden, n_gibbs_steps - 1)
     fantasy = _draw_visible(jax.random.fold_in(move, n_gibbs_steps), hidden, machine, level_columns, copies[0])
-    logits = hidden_logits(machine, jnp.concatenate([visible, fantasy]))
-    up, n = copies[1] * jax.nn.sigmoid(logits), len(visible)
-    data = Phase(visible, up[:n], shares(batch))
-    model = Phase(fantasy, up[n:], jnp.full(len(hidden), 1 / len(hidden), data.weight.dtype))
+    both = hidden_logits(machine, rows_together(visible, fantasy))
+    logits, up = (rows_apart(array, len(visible)) for array in (both, copies[1] * jax.nn.sigmoid(both)))
+    data = Phase(visible, up[0], shares(batch))
+    model = Phase(fantasy, up[1], jnp.full(len(hidden), 1 / len(hidden), data.weight.dtype))
     offsets = Offsets(state.visible_offset, state.hidden_offset)
     ascent = bipartite_gradient(data, model, offsets, unit_rates(machine.visible_bias, state.variance, level_columns))
-    gap = free_energy_gap(machine.visible_bias, data, model, copies[1] * jax.nn.softplus(logits).sum(axis=-1))
-    chains = _draw_hidden(end, logits[n:], copies[1])
+    on_hidden = copies[1] * jax.nn.softplus(both).sum(axis=-1)
+    gap = free_energy_gap(machine.visible_bias, data, model, rows_apart(on_hidden, len(visible)))
+    chains = _draw_hidden(end, logits[1], copies[1])
     offset = followed(state.hidden_offset, data.weight @ data.hidden, centring)
     new = LevelState(chains, state.visible_offset, offset, state.variance)
     return ascending(gap, params, ascent), (new, {"free_energy_gap": gap})

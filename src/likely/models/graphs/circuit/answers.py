@@ -59,7 +59,6 @@ def _real_leaves(plan: Plan) -> list[int]:
 class CircuitModel(Model):
     """A model whose `plan_` and `params_` are a circuit."""
 
-    _holds_rows = True
     _why_not: ClassVar[dict[str, str]] = dict.fromkeys(
         ("transform", "fit_transform", "inverse_transform", "denoise"),
         "its latents stand beside columns, and none is a code of the row",

@@ -17,6 +17,7 @@ import numpy as np
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Fraction, NonNegative, Positive, Whole
 from likely.contract.trained import MIN_HELD_OUT, between, epochs_for
+from likely.memory import taken
 from likely.models.graphs.circuit.answers import CircuitModel, CircuitParams
 from likely.models.graphs.circuit.hidden_tree import Start, mixture_plan, trees_of
 from likely.models.graphs.circuit.learning import Learner, Schedule
@@ -95,7 +96,7 @@ class Circuit(CircuitModel):
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> CircuitParams:
         rng = generator(key)
-        rows, valid = self._parted(np.asarray(rows), run, rng)
+        rows, valid = self._parted(rows, run, rng)
         seed = int(rng.integers(2**32))
         history: dict[str, list[float]] = {"objective": []} if valid is None else {"objective": [], "valid": []}
 
@@ -163,9 +164,9 @@ class Circuit(CircuitModel):
         """Rows to learn from, and rows to validate by."""
         n_held = int(self.held_out * len(rows))
         if run.valid is not None or n_held < MIN_HELD_OUT:
-            return rows, None if run.valid is None else np.asarray(run.valid)
+            return rows, run.valid
         order = rng.permutation(len(rows))
-        return rows[order[n_held:]], rows[order[:n_held]]
+        return taken(rows, order[n_held:]), taken(rows, order[:n_held])
 
     def graphs(self) -> list[Graph]:
         """The tree along which each hidden tree joins the latents beside the columns, by the names of their cells."""

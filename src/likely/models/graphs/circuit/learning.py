@@ -15,7 +15,7 @@ from scipy.special import xlogy
 
 from likely import distributed
 from likely.models.graphs.circuit import leaves
-from likely.models.graphs.circuit.leaves import CellRows
+from likely.models.graphs.circuit.leaves import CellRows, RowsAsTaken
 from likely.models.graphs.circuit.passes import Passes
 from likely.models.graphs.circuit.plan import Plan
 
@@ -94,7 +94,7 @@ class Learner:
         """The circuit as it is now."""
         return Passes(self.plan, self.weights, self.statistics, dtype)
 
-    def batch(self, rows: CellRows, share: float) -> float:
+    def batch(self, rows: CellRows | RowsAsTaken, share: float) -> float:
         """A step by some rows; the mean log p before it."""
         passes, parts = self.passes(), []
         for first, end in distributed.shares(len(rows)):
@@ -110,7 +110,7 @@ class Learner:
         self.weights, self.statistics = self.prior.parameters(self.n_rows * self.counts, self.n_rows * self.sums)
         return float(total) / len(rows)
 
-    def objective(self, rows: CellRows) -> float:
+    def objective(self, rows: CellRows | RowsAsTaken) -> float:
         """Mean log p of the rows with the prior's part: what a step by all rows never lowers."""
         passes = self.passes(np.float64)
         return float(np.mean(log_prob(passes, rows))) + self.prior.log_density(passes) / len(rows)
@@ -123,7 +123,7 @@ class Learner:
         return copied
 
 
-def log_prob(passes: Passes, rows: CellRows, *, shared: bool = False) -> np.ndarray:
+def log_prob(passes: Passes, rows: CellRows | RowsAsTaken, *, shared: bool = False) -> np.ndarray:
     """(n,) log p of rows by cell; `shared` out over all processes, each of which must ask for the same rows then."""
     size, parts = passes.n_rows, []
     for first, end in distributed.shares(len(rows)) if shared else [(0, len(rows))]:
@@ -144,8 +144,8 @@ class Schedule:
 
 def learn(
     learner: Learner,
-    rows: CellRows,
-    valid: CellRows | None,
+    rows: CellRows | RowsAsTaken,
+    valid: CellRows | RowsAsTaken | None,
     schedule: Schedule,
     rng: np.random.Generator,
     told: Callable[[int, float, float | None], None] = lambda *_: None,

@@ -13,7 +13,10 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from likely.columns import Columns
+from likely.memory import by_column, is_large
 from likely.models.graphs.circuit.plan import Plan, states_of
+
+_BYTES_A_CELL = 12  # of `CellRows`: a code and a number
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +40,26 @@ class CellRows:
     def take(self, index: np.ndarray | slice) -> CellRows:
         """Some of the rows."""
         return CellRows(self.codes[:, index], None if self.numbers is None else self.numbers[:, index])
+
+
+@dataclass(frozen=True, eq=False)
+class RowsAsTaken:
+    """Rows that memory does not hold by cell: those that are taken become `CellRows` each time."""
+
+    rows: np.ndarray
+    columns: Columns
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, index: np.ndarray | slice) -> CellRows:
+        """Some of the rows."""
+        return CellRows.of(self.rows[index], self.columns)
+
+
+def cell_rows(rows: np.ndarray, columns: Columns) -> CellRows | RowsAsTaken:
+    """Rows (n, d) by cell, held if they are not large for the memory."""
+    return RowsAsTaken(rows, columns) if is_large(_BYTES_A_CELL * rows.size) else CellRows.of(rows, columns)
 
 
 def likelihood(leaf: np.ndarray, cell: int, rows: CellRows, columns: Columns) -> tuple[np.ndarray, np.ndarray | float]:
@@ -101,9 +124,9 @@ def gather(flows: np.ndarray, cell: int, rows: CellRows, columns: Columns, n: in
 
 def prior_statistics(rows: np.ndarray, columns: Columns) -> list[np.ndarray]:
     """Of each cell, the mean statistics of all rows: what a state is taken for of which nothing is known."""
-    out = []
+    out, columnwise = [], by_column(rows)
     for cell, kind in enumerate(columns.kinds):
-        own = np.asarray(rows[:, cell], np.float64)
+        own = np.asarray(columnwise[cell], np.float64)
         own = own[~np.isnan(own)]
         if n := states_of(columns, cell):
             counts = np.bincount(own.astype(np.int64), minlength=n) + 1.0 / n

@@ -15,7 +15,6 @@ from likely.columns import Columns
 from likely.models.graphs.circuit import leaves
 from likely.models.graphs.circuit.hidden_tree import Start, first_parameters, mixture_plan, tree_blocks, tree_of
 from likely.models.graphs.circuit.learning import Learner, Prior, Schedule, learn
-from likely.models.graphs.circuit.leaves import CellRows
 
 FIRST_STATES, MOST_STATES = 16, 128
 PSEUDO_COUNTS = (0.03, 0.3, 2.0)
@@ -45,8 +44,8 @@ class Growing:
     told: Callable[[int, float, float | None], None]
 
     def __post_init__(self) -> None:
-        self.cells = CellRows.of(self.rows, self.columns)
-        self.valid_cells = None if self.valid is None else CellRows.of(self.valid, self.columns)
+        self.cells = leaves.cell_rows(self.rows, self.columns)
+        self.valid_cells = None if self.valid is None else leaves.cell_rows(self.valid, self.columns)
         self.priors = leaves.prior_statistics(self.rows, self.columns)
 
     def tree(

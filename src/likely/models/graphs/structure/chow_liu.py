@@ -12,13 +12,12 @@ import numpy as np
 from scipy.special import xlogy
 
 from likely.columns import Columns
-from likely.memory import allocate
+from likely.memory import by_column
 from likely.models.graphs.graph.graph import Graph, GraphError
 from likely.models.graphs.structure.knowledge import Knowledge
 
 _DISCRETE = ("binary", "categorical")
 _INDICATORS = 1 << 24  # that rows are counted by at a time, which leaves counts whole in single precision
-_CELLS_MOVED = 1 << 22  # at a time, into columns
 
 
 def chow_liu(
@@ -51,15 +50,15 @@ def pairwise_information(rows: np.ndarray, columns: Columns, weights: np.ndarray
     discrete = [i for i, kind in enumerate(columns.kinds) if kind in _DISCRETE]
     if discrete:
         out[np.ix_(discrete, discrete)] = _discrete_information(rows, columns, discrete, weights)
-    by_column = _by_column(rows) if len(discrete) < d else rows.T
+    columnwise = by_column(rows) if len(discrete) < d else rows.T
     for b in range(d):
         if columns.kinds[b] in _DISCRETE:
             continue
         for a in range(d):
             if a == b or columns.kinds[a] == "count":
                 continue
-            seen = ~(np.isnan(by_column[a]) | np.isnan(by_column[b]))
-            x, y = (np.asarray(by_column[place], np.float64)[seen] for place in (a, b))
+            seen = ~(np.isnan(columnwise[a]) | np.isnan(columnwise[b]))
+            x, y = (np.asarray(columnwise[place], np.float64)[seen] for place in (a, b))
             w = np.ones(len(x)) if weights is None else weights[seen]
             if w.sum() < 3:
                 continue
@@ -82,16 +81,6 @@ def _discrete_information(
         hot = np.concatenate([codes[:, [i]] == np.arange(n) for i, n in enumerate(sizes)], axis=1).astype(np.float32)
         joint += hot.T @ (hot if weights is None else hot * weights[start : start + len(hot), None])
     return information_of_counts(joint, sizes)
-
-
-def _by_column(rows: np.ndarray) -> np.ndarray:
-    """(d, n) the rows by column; of those that lie on the disk a copy there, in which each column is one piece."""
-    if not isinstance(rows, np.memmap):
-        return rows.T
-    out, step = allocate(rows.shape[::-1], rows.dtype), max(1, _CELLS_MOVED // rows.shape[1])
-    for start in range(0, len(rows), step):
-        out[:, start : start + step] = rows[start : start + step].T
-    return out
 
 
 def information_of_counts(joint: np.ndarray, sizes: list[int]) -> np.ndarray:

@@ -51,15 +51,18 @@ class Cells:
         parts = [rows[:, [cell]] == np.arange(size) for cell, size in zip(self.discrete, self.sizes, strict=True)]
         return np.concatenate(parts, axis=1).astype(np.float32) if parts else np.zeros((len(rows), 0), np.float32)
 
-    def heaviest(self, indicators: np.ndarray, weights: np.ndarray, pseudo_count: float) -> list[tuple[int, int]]:
-        """Edges (parent, child) between places among the discrete cells, of rows with weights."""
+    def joint_counts(self, indicators: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """(D, D) weighed counts of all pairs of states."""
+        found: np.ndarray = indicators.T @ (indicators * weights[:, None].astype(np.float32))
+        return found.astype(np.float64)
+
+    def heaviest(self, joint: np.ndarray, pseudo_count: float) -> list[tuple[int, int]]:
+        """Edges (parent, child) between places among the discrete cells, by the counts of pairs."""
         if len(self.discrete) < 2:
             return []
-        joint = (indicators.T @ (indicators * weights[:, None].astype(np.float32))).astype(np.float64)
         share = 1 / np.repeat(self.sizes, self.sizes)
-        joint += pseudo_count * share[:, None] * share
         # Counts of pairs with holes are of fewer rows than others: their information counts for as many.
-        return spanning_tree(information_of_counts(joint, list(self.sizes)))
+        return spanning_tree(information_of_counts(joint + pseudo_count * share[:, None] * share, list(self.sizes)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,8 +182,11 @@ class TreePrior:
     min_variance: float
 
 
-def codes_of(rows: np.ndarray, cells: Cells) -> np.ndarray | None:
-    """(n discrete cells, n) codes, where rows are complete and have no numbers; else None."""
-    if cells.hosts or has_holes(rows):
-        return None
+def codes_of(rows: np.ndarray, cells: Cells) -> np.ndarray:
+    """(n discrete cells, n) codes of complete rows without numbers."""
     return np.ascontiguousarray(rows.T.astype(np.int64)[list(cells.discrete)])
+
+
+def are_coded(rows: np.ndarray, cells: Cells) -> bool:
+    """Whether rows are complete and have no numbers, so that `codes_of` says all of them."""
+    return not cells.hosts and not has_holes(rows)

@@ -15,13 +15,14 @@ import numpy as np
 from likely.contract.model import FitRun
 from likely.contract.settings import Count, Fraction, NonNegative, Positive
 from likely.contract.trained import MIN_HELD_OUT, between
+from likely.memory import taken
 from likely.models.graphs.circuit import leaves
 from likely.models.graphs.circuit.answers import CircuitModel, CircuitParams
 from likely.models.graphs.circuit.hidden_tree import mixture_plan
 from likely.models.graphs.circuit.plan import states_of
 from likely.models.graphs.graph.graph import Graph
 from likely.models.graphs.trees.component import Cells, TreePrior
-from likely.models.graphs.trees.learning import Mixture, Stopping, TreeLearner, learn
+from likely.models.graphs.trees.learning import Mixture, Parts, Stopping, TreeLearner, learn
 from likely.runtime import generator
 
 _MOST = 64  # components, by validation
@@ -86,16 +87,17 @@ class TreeMixture(CircuitModel):
 
     def _fit(self, rows: np.ndarray, key: jax.Array, run: FitRun) -> CircuitParams:
         rng = generator(key)
-        rows, valid = np.asarray(rows, np.float64), run.valid
+        valid = run.valid
         n_held = int(self.held_out * len(rows))
         if valid is None and self.n_components is None and n_held >= MIN_HELD_OUT:
             order = rng.permutation(len(rows))
-            rows, valid = rows[order[n_held:]], rows[order[:n_held]]
+            rows, valid = taken(rows, order[n_held:]), taken(rows, order[:n_held])
         prior = TreePrior(self.pseudo_count, leaves.prior_statistics(rows, self.columns_), self.min_variance)
         learner = TreeLearner(rows, Cells.of(rows, self.columns_), prior)
+        held = None if valid is None else Parts(valid, learner.cells)
         stopping, found = Stopping(self.max_iter, self.tol), None
         for n_components in self._sizes(len(rows), valid is not None):
-            new = learn(learner, valid, n_components, stopping, rng)
+            new = learn(learner, held, n_components, stopping, rng)
             if found is not None and new[1] < found[1] + _RISE:
                 break
             found = new

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
@@ -21,11 +22,15 @@ from jaxtyping import Array, Bool, Float
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from likely import distributed
+from likely.memory import is_large, taken
 from likely.models.latent.linear.linear_gaussian import LinearGaussianParams, canonical, log_prob, posterior
 from likely.objectives.em import EMResult, blocks_shared_out, run_em, summed
 from likely.placement import device_mesh, local, place
 from likely.runtime import BLOCK_ROWS, float_dtype, in_blocks, on_device
 from likely.schema import blocks
+
+_BYTES_A_CELL = 17  # of a row with holes in its block: in double precision, once more while it is made, and a mask
+_CHUNK_CELLS = 1 << 21  # that are on the device at a time where memory does not hold all
 
 
 class Moments(eqx.Module):
@@ -52,6 +57,25 @@ class Rows(eqx.Module):
     min_noise: Float[Array, ""]
 
 
+@dataclass(frozen=True, eq=False)
+class ManyRows:
+    """The same of so many rows with holes that memory does not hold their blocks: they are made anew each time."""
+
+    complete: Moments | None
+    rows: np.ndarray
+    weights: np.ndarray | None
+    min_noise: Any
+
+    def __iter__(self) -> Iterator[Incomplete]:
+        step = max(1, _CHUNK_CELLS // (self.rows.shape[1] * BLOCK_ROWS)) * BLOCK_ROWS
+        n_blocks = min(step // BLOCK_ROWS, -(-len(self.rows) // BLOCK_ROWS))
+        for start in range(0, len(self.rows), step):
+            own = None if self.weights is None else self.weights[start : start + step]
+            yield Incomplete(
+                *_arrays(*in_blocks(self.rows[start : start + step], BLOCK_ROWS, np.float64, own, n_blocks))
+            )
+
+
 class Totals(eqx.Module):
     """Expected statistics summed over rows, with u = (h, 1) the code and a constant."""
 
@@ -74,8 +98,26 @@ def fit_by_em(
 ) -> EMResult:
     """Run EM to its end and give the parameters their standing rotation; call inside `careful`."""
     mesh = device_mesh()
-    result = local(run_em(step, place(params, mesh), _placed_rows(data, mesh), max_iter=max_iter, tol=tol))
+    if isinstance(data, ManyRows):
+        result = _em_by_parts(params, data, max_iter, tol)
+    else:
+        result = local(run_em(step, place(params, mesh), _placed_rows(data, mesh), max_iter=max_iter, tol=tol))
     return result._replace(params=eqx.filter_jit(canonical)(result.params))
+
+
+def _em_by_parts(params: LinearGaussianParams, data: ManyRows, max_iter: int, tol: float) -> EMResult:
+    """`run_em` of `em_step`, whose E-step goes over rows with holes a part after the other."""
+    trace: list[float] = []
+    converged = False
+    while len(trace) < max_iter and not converged:
+        totals = None
+        for given in data:
+            totals = _expected(params, given, totals)
+        params, value = _better(params, totals, data.complete, data.min_noise)
+        trace.append(float(value))
+        converged = len(trace) > 1 and trace[-1] - trace[-2] < tol
+    ended: list[Any] = [np.array(trace), np.array(len(trace)), np.array(converged)]
+    return EMResult(params, *ended)
 
 
 def _placed_rows(data: Any, mesh: Mesh | None) -> Any:
@@ -140,20 +182,23 @@ def _products(rows: np.ndarray, weights: np.ndarray | None, mean: np.ndarray) ->
     return products
 
 
-def prepare(rows: np.ndarray, min_noise: float, weights: np.ndarray | None = None) -> Rows:
+def prepare(rows: np.ndarray, min_noise: float, weights: np.ndarray | None = None) -> Rows | ManyRows:
     """Complete rows as moments, the others as they are."""
-    holed = np.isnan(rows).any(axis=1)
-    complete = incomplete_rows = None
+    holed = np.concatenate([np.isnan(block).any(axis=1) for _, block in blocks(rows)])
+    complete = None
     if not holed.all():
         complete = moments(*_some(rows, weights, ~holed))
-    if holed.any():
-        incomplete_rows = incomplete(*_some(rows, weights, holed))
-    return Rows(complete, incomplete_rows, *_arrays(min_noise))
+    some, own = _some(rows, weights, holed)
+    if device_mesh() is None and is_large(_BYTES_A_CELL * some.size):
+        return ManyRows(complete, some, own, np.asarray(min_noise))
+    return Rows(complete, incomplete(some, own) if len(some) else None, *_arrays(min_noise))
 
 
 def _some(rows: np.ndarray, weights: np.ndarray | None, which: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """Some of the rows, as they are if they are all, and their weights."""
-    return (rows, weights) if which.all() else (rows[which], None if weights is None else weights[which])
+    if which.all():
+        return rows, weights
+    return taken(rows, np.flatnonzero(which)), None if weights is None else weights[which]
 
 
 def incomplete(rows: np.ndarray, weights: np.ndarray | None = None) -> Incomplete:
@@ -179,13 +224,18 @@ def em_step(params: LinearGaussianParams, rows: Rows) -> tuple[LinearGaussianPar
     The noise is kept at least `rows.min_noise`: the constrained maximum of the same function, so that the likelihood
     still never falls. A scalar noise stays scalar.
     """
-    parts = []
-    if rows.complete is not None:
-        parts.append(expect_complete(params, rows.complete))
-    if rows.incomplete is not None:
-        parts.append(expect_incomplete(params, rows.incomplete))
+    given = None if rows.incomplete is None else expect_incomplete(params, rows.incomplete)
+    return _step(params, given, rows.complete, rows.min_noise)
+
+
+def _step(
+    params: LinearGaussianParams, incomplete: Totals | None, complete: Moments | None, min_noise: Array
+) -> tuple[LinearGaussianParams, Float[Array, ""]]:
+    """The M-step by the sums over rows with holes and the moments of the others."""
+    parts = [] if complete is None else [expect_complete(params, complete)]
+    parts += [] if incomplete is None else [incomplete]
     totals = parts[0] if len(parts) == 1 else jax.tree.map(jnp.add, *parts)
-    return maximise(params, totals, rows.min_noise), totals.log_likelihood / totals.n_rows
+    return maximise(params, totals, min_noise), totals.log_likelihood / totals.n_rows
 
 
 def expect_complete(params: LinearGaussianParams, given: Moments) -> Totals:
@@ -215,8 +265,8 @@ def expect_complete(params: LinearGaussianParams, given: Moments) -> Totals:
     )
 
 
-def expect_incomplete(params: LinearGaussianParams, given: Incomplete) -> Totals:
-    """E-step row by row, a block at a time."""
+def expect_incomplete(params: LinearGaussianParams, given: Incomplete, before: Totals | None = None) -> Totals:
+    """E-step row by row, a block at a time; added to the sums over blocks `before`."""
     d, q = params.loadings.shape[0], params.loadings.shape[1] + 1
 
     def block(params: LinearGaussianParams, part: tuple[Array, Array, Array]) -> Totals:
@@ -237,8 +287,12 @@ def expect_incomplete(params: LinearGaussianParams, given: Incomplete) -> Totals
         )
 
     shapes: list[tuple[int, ...]] = [(), (), (q, q), (d, q, q), (d, q), (d,), (d,)]
-    start = Totals(*(jnp.zeros(shape, given.x.dtype) for shape in shapes))
+    start = Totals(*(jnp.zeros(shape, given.x.dtype) for shape in shapes)) if before is None else before
     return summed(block, params, (given.x, given.observed, given.weight), start, device_mesh())
+
+
+_expected = eqx.filter_jit(expect_incomplete)
+_better = eqx.filter_jit(_step)
 
 
 def maximise(params: LinearGaussianParams, totals: Totals, min_noise: Array) -> LinearGaussianParams:

@@ -28,6 +28,7 @@ from likely.contract.model import Model
 from likely.contract.trained import between
 from likely.objectives.em import EMResult
 from likely.runtime import by_blocks, draws_by_blocks, float_dtype, on_device
+from likely.schema import blocks
 
 MAX_ROUNDING = 1e-3  # nats that the rounding of a row may typically move its evidence by before a warning is due
 
@@ -222,7 +223,11 @@ class LinearGaussian(Model):
     def _keep(self, result: EMResult, rows: np.ndarray, weights: np.ndarray | None) -> None:
         """What the fit tells of itself, the likelihood in the user's units."""
         self.n_iter_, self.converged_ = int(result.n_iter), bool(result.converged)
-        shift = self.cells_.scaling.log_jacobian(np.average(~np.isnan(rows), axis=0, weights=weights)[None])[0]
+        if weights is None:
+            seen = sum((~np.isnan(block)).sum(axis=0) for _, block in blocks(rows)) / len(rows)
+        else:
+            seen = np.average(~np.isnan(rows), axis=0, weights=weights)
+        shift = self.cells_.scaling.log_jacobian(seen[None])[0]
         self.history_["objective"] = (np.asarray(result.objective)[: self.n_iter_] + shift).tolist()
 
     def _by_rows(self, function: Callable[..., Any], rows: np.ndarray) -> Any:

@@ -132,9 +132,10 @@ def _summed(data: Coded, table: np.ndarray, partition: np.ndarray, base: np.ndar
 
     first, stop = distributed.process_share(n_parts)
     share_out(lambda start, end: work(first + start, first + end), stop - first)
-    own = [array[first:stop] for array in (counts, statistics, unseen, log_likelihood)]
-    counts, statistics, unseen, log_likelihood = distributed.joined_shares(own, n_parts)
-    return counts.sum(axis=0), statistics.sum(axis=0), unseen.sum(axis=0), float(log_likelihood.sum())
+    own = [array[first:stop] for array in (counts, statistics, unseen)]
+    (log_likelihood,) = distributed.joined_shares([log_likelihood[first:stop]], n_parts)
+    counts, statistics, unseen = distributed.summed_shares(own, n_parts)
+    return counts, statistics, unseen, float(log_likelihood.sum())
 
 
 def _places(columns: Columns) -> np.ndarray:
