@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # A file system in memory, where there is one: a disk takes ten times as long for a small file as a reader does.
 MEMORY = Path("/dev/shm")
 
+_SECONDS_TO_START = 900.0  # to import the library, and to compile what a cold cache does not have
+
 # The files are small, and the processes share the cores.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
 
@@ -35,7 +37,7 @@ class Lost(Exception):
 
 
 def watched(module: str, jobs: Sequence[Any], n_processes: int, seconds: float) -> Iterator[tuple[Any, Any]]:
-    """Every job with its answer; or with a `Lost`, where its process ended or was silent for so long."""
+    """Every job with its answer; or with a `Lost`, where its process ended or, once begun, was silent for so long."""
     with tempfile.TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as folder:
         idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
         workers = [_Worker(module, Path(folder) / str(number), seconds) for number in range(n_processes)]
@@ -67,18 +69,24 @@ class _Worker:
 
     def answer(self, job: Any) -> Any:
         """What the process says to a job, or how it ended instead; then the next job begins another."""
-        process = self.process = self.process or self._started()
-        watch = threading.Timer(self.seconds, process.kill)
-        watch.start()
-        try:
+        process = self.process
+        if process is None:
+            process = self.process = self._started()
+            self._line(_SECONDS_TO_START)  # It says that it is there.
+        with contextlib.suppress(BrokenPipeError):
             process.stdin.write(json.dumps(job).encode() + b"\n")
             process.stdin.flush()
-            line = process.stdout.readline()
-        except BrokenPipeError:
-            line = b""
+        line, late = self._line(self.seconds)
+        return json.loads(line) if line.endswith(b"\n") else Lost(self._end(late))
+
+    def _line(self, seconds: float) -> tuple[bytes, bool]:
+        """The next line that the process says; it is ended if none comes for so long, which is said as well."""
+        watch = threading.Timer(seconds, self.process.kill)
+        watch.start()
+        line = self.process.stdout.readline()
         late = not watch.is_alive()
         watch.cancel()
-        return json.loads(line) if line.endswith(b"\n") else Lost(self._end(late))
+        return line, late
 
     def stop(self) -> None:
         """Let the process come to its end, which it does when no job can come any more."""
@@ -113,6 +121,8 @@ def serve(work: Callable[[Any], Any]) -> None:
     """Do the jobs that come, until none can. What the work itself prints is no answer, and goes to the errors."""
     with os.fdopen(os.dup(1), "w") as answers:
         os.dup2(2, 1)
+        answers.write("ready\n")
+        answers.flush()
         for line in sys.stdin:
             answers.write(json.dumps(work(json.loads(line))) + "\n")
             answers.flush()
