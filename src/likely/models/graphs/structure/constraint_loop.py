@@ -13,6 +13,7 @@ def g_square(codes, sizes, x, y, given, weight):
     """G² = 2 n I(x; y | given), its degrees of freedom, and how many states `given` has.
 
     States of `given` in which x or y has one value only have no freedom, and values that never occur there none either.
+    One function in spite of its length: with the margins in another, a test took a fifth longer.
     """
     n, kx, ky = codes.shape[1], sizes[x], sizes[y]
     base, q = np.zeros(n, np.int64), 1
