@@ -72,7 +72,7 @@ def rows_of_parquet(
     if is_first():
         os.replace(unfinished, target)
     gathered_numbers(0)
-    found: np.ndarray = np.load(target, mmap_mode="r")
+    found: np.ndarray = np.load(target, mmap_mode="r", allow_pickle=False)
     return found
 
 
