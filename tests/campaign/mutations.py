@@ -116,7 +116,7 @@ def mutated_json(rng: np.random.Generator, value: Any) -> Any:
             holder[key] = copy.deepcopy(other[name]) if name in _keys(other) else None
         else:
             holder[key] = copy.deepcopy(_OTHERS[rng.integers(len(_OTHERS))])
-    return root["value"]
+    return root.get("value")  # Where nothing was left inside, the whole may have been deleted.
 
 
 _OTHERS: tuple[Any, ...] = (

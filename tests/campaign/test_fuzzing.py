@@ -10,6 +10,7 @@ import pytest
 
 from tests.campaign.formats import FORMATS, Format, in_memory
 from tests.campaign.fuzzing import campaign, one
+from tests.campaign.mutations import mutated_json
 from tests.campaign.watched import Lost, watched
 from tests.conftest import DEFAULT_SEED
 
@@ -21,6 +22,12 @@ def test_hostile_files_are_read_or_refused():
     assert sum(of["inputs"] for of in found.values()) >= N_INPUTS
     assert {name: of["faults"] for name, of in found.items() if of["faults"]} == {}
     assert all(of["refused"] > 0.3 * of["inputs"] for of in found.values()), "damage that does no damage tries nothing"
+
+
+def test_json_of_which_nothing_is_left_is_none():
+    found = [mutated_json(np.random.default_rng(seed), {"a": 1}) for seed in range(200)]
+    assert None in found
+    assert {} in found
 
 
 @pytest.mark.parametrize("name", FORMATS)
