@@ -104,19 +104,24 @@ MUTATIONS: tuple[Mutation, ...] = (
 
 
 def mutated_json(rng: np.random.Generator, value: Any) -> Any:
-    """A JSON value with one to three places of it changed: deleted, of another type, huge, nested, or exchanged."""
+    """A JSON value with one to three places of it changed: deleted, of another type, huge, nested, or exchanged.
+
+    None where nothing was left inside, and the whole was deleted.
+    """
     root = {"value": copy.deepcopy(value)}
     for _ in range(rng.integers(1, 4)):
         places = [place for place in _places(root) if place[0] is not root] or [(root, "value")]
         holder, key = places[rng.integers(len(places))]
         if rng.random() < 0.2:
             del holder[key]
+            if holder is root:
+                return None
         elif rng.random() < 0.2:
             other, name = places[rng.integers(len(places))]
             holder[key] = copy.deepcopy(other[name]) if name in _keys(other) else None
         else:
             holder[key] = copy.deepcopy(_OTHERS[rng.integers(len(_OTHERS))])
-    return root.get("value")  # Where nothing was left inside, the whole may have been deleted.
+    return root["value"]
 
 
 _OTHERS: tuple[Any, ...] = (
