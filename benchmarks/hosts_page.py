@@ -14,33 +14,37 @@ DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
 BEGIN, END = "<!-- figures -->", "<!-- /figures -->"
 HOSTS = (2, 8, 64, 1024)
 LATENCY, BYTES_A_SECOND = 50e-6, 1.25e9  # of a network of 10 Gbit/s between machines of one hall
-# How each model's processes speak in a step: they add up inside a program, or each hears what all others have.
-SPEAKS = {"RBM-500": "sum", "VAE": "sum", "Mixture": "sum", "Circuit": "list"}
+# How processes spoke in records that do not say so: added up inside a program, or each heard what all others had.
+_SPOKE = {"RBM-500": "sum", "VAE": "sum", "Mixture": "sum", "Circuit": "list"}
 # Rows of a step, on paper, beside those that were measured.
 LARGE = {"RBM-500": 65_536, "VAE": 65_536, "Mixture": 10_000_000, "Circuit": 10_000_000}
 
 
-def message(kind: str, n_hosts: int, n_bytes: float, latency: float, bytes_a_second: float) -> float:
+def message(kind: str, n_hosts: int, n_bytes: float, latency: float, bytes_a_second: float, n_arrays: int = 1) -> float:
     """Seconds of a sum or a list over hosts in a ring, which is how Gloo has them go round.
 
-    A sum goes round twice, a part of 1/H at a time: 2 (H - 1) messages of bytes / H. A list goes round once, but each
-    of its H - 1 messages is whole.
+    A sum goes round twice, a part of 1/H at a time: 2 (H - 1) messages of bytes / H, for each of its arrays. A sum
+    outside of programs is as much: each host is sent its part by all others, and then tells them. A list goes round
+    once, but each of its H - 1 messages is whole.
     """
     if n_hosts == 1:
         return 0.0
-    if kind == "sum":
-        return 2 * (n_hosts - 1) * (latency + n_bytes / n_hosts / bytes_a_second)
-    return (n_hosts - 1) * (latency + n_bytes / bytes_a_second)
+    if kind == "list":
+        return (n_hosts - 1) * (n_arrays * latency + n_bytes / bytes_a_second)
+    return 2 * (n_hosts - 1) * (n_arrays * latency + n_bytes / n_hosts / bytes_a_second)
 
 
-def measured_message(messages: list[dict[str, float]], kind: str, n_bytes: float) -> float:
-    """Seconds of a message between the two processes that were measured, along the line between sizes."""
+def measured_message(messages: list[dict[str, float]], kind: str, n_bytes: float, n_arrays: int = 1) -> float:
+    """Seconds of a message between the two processes that were measured, along the line between sizes.
+
+    Of several arrays each takes as long as the shortest message, and all bytes together what they take beyond.
+    """
     known = sorted((one["bytes"], one[kind]) for one in messages)
     (low, fast), (high, slow) = known[0], known[-1]
     for here, there in itertools.pairwise(known):
         if here[0] <= n_bytes <= there[0]:
             (low, fast), (high, slow) = here, there
-    return fast + (slow - fast) * (n_bytes - low) / (high - low)
+    return (n_arrays - 1) * known[0][1] + fast + (slow - fast) * (n_bytes - low) / (high - low)
 
 
 def step_parts(found: dict[str, Any]) -> tuple[float, float]:
@@ -55,9 +59,9 @@ def step_parts(found: dict[str, Any]) -> tuple[float, float]:
 
 
 def times_of_words(found: dict[str, Any], words: float, two: float) -> float:
-    """How many times as long as one message of all its bytes the words of a pass took, at least once.
+    """How many times as long as its messages by themselves the words of a pass took, at least once.
 
-    A program speaks several times a step, in pieces, and what it makes of the answers is work as well.
+    Processes also wait for each other, and what a program makes of the answers is work as well.
     """
     return max(1.0, (two - found["half"]["busy"]) / words)
 
@@ -65,8 +69,12 @@ def times_of_words(found: dict[str, Any], words: float, two: float) -> float:
 def speed_up(name: str, found: dict[str, Any], rows: float, n_hosts: int, times: float = 1.0) -> float:
     """How many times as fast a step of so many rows is on so many hosts, where words take `times` a message's time."""
     fixed, a_row = step_parts(found)
-    words = times * message(SPEAKS[name], n_hosts, found["bytes"], LATENCY, BYTES_A_SECOND)
+    words = times * message(_how(name, found), n_hosts, found["bytes"], LATENCY, BYTES_A_SECOND, found.get("arrays", 1))
     return (fixed + a_row * rows) / (fixed + a_row * rows / n_hosts + words)
+
+
+def _how(name: str, found: dict[str, Any]) -> str:
+    return str(found.get("speaks", _SPOKE[name]))
 
 
 def best_number(name: str, found: dict[str, Any], rows: float, times: float = 1.0) -> int:
@@ -79,11 +87,13 @@ def tables(figures: dict[str, Any]) -> str:
     """What stands between the marks of the page."""
     alone, pair = figures["alone"], figures["pair"]
     messages = pair[0]["messages"]
-    heard = [[_bytes(one["bytes"]), _seconds(one["sum"]), _seconds(one["list"])] for one in messages]
+    other = "outside" if "outside" in messages[0] else "list"
+    heard = [[_bytes(one["bytes"]), _seconds(one["sum"]), _seconds(one[other])] for one in messages]
     check, paper = [], []
-    for name, kind in SPEAKS.items():
+    for name in _SPOKE:
         found = alone[name]
-        words = found["steps"] * measured_message(messages, kind, found["bytes"])
+        kind, n_arrays = _how(name, found), found.get("arrays", 1)
+        words = found["steps"] * measured_message(messages, kind, found["bytes"], n_arrays)
         predicted = found["half"]["busy"] + words
         two = max(one[name]["busy"] for one in pair)
         times = times_of_words(found, words, two)
@@ -97,7 +107,7 @@ def tables(figures: dict[str, Any]) -> str:
     return "\n\n".join(
         [
             "What a message between two processes of this machine takes:",
-            _table(["bytes", "a sum", "a list"], heard),
+            _table(["bytes", "a sum", "a sum outside programs" if other == "outside" else "a list"], heard),
             "Processor time of a pass: of one process; of each of two, by the model (half a pass and messages), and "
             "as it was:",
             _table(

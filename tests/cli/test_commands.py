@@ -470,3 +470,13 @@ def test_the_installed_entry_point(tmp_path):
     assert done.stdout == ""
     assert done.stderr.startswith("likely: error: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_fit_of_several_processes_joins_the_others_before_data_are_read(monkeypatch, folder):
+    told = []
+    monkeypatch.setattr("likely.distributed.start", lambda *where: told.append(where))
+    fit = ("fit", "mixture", folder / "absent.csv", "--out", folder / "absent.likely", "--coordinator", "host0:7777")
+    refused(*fit, "--processes", 2, words="belong together")
+    assert told == []
+    refused(*fit, "--processes", 2, "--process", 1, words="absent.csv")
+    assert told == [("host0:7777", 2, 1)]

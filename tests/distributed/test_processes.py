@@ -13,6 +13,7 @@ import pytest
 
 import likely
 from likely import distributed
+from likely.distributed import run
 from tests.conftest import environment_of
 from tests.distributed.forks import Fork, Forks
 from tests.distributed.run_alone import PLANTED
@@ -155,3 +156,31 @@ def test_one_process_is_a_run_of_one():
     assert distributed.shares(7) == [(0, 7)]
     np.testing.assert_array_equal(distributed.joined([np.arange(3), np.arange(2)]), [0, 1, 2, 0, 1])
     assert distributed.summed([{"a": np.ones(2)}])["a"].tolist() == [1, 1]
+
+
+LAUNCHERS = {
+    "Slurm": {
+        "SLURM_JOB_ID": "5000",
+        "SLURM_STEP_NODELIST": "node[007-010],other",
+        "SLURM_NTASKS": "5",
+        "SLURM_PROCID": "3",
+        "SLURM_LOCALID": "0",
+    },
+    "Open MPI": {
+        "OMPI_MCA_orte_hnp_uri": "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911",
+        "OMPI_COMM_WORLD_SIZE": "5",
+        "OMPI_COMM_WORLD_RANK": "3",
+        "OMPI_COMM_WORLD_LOCAL_RANK": "0",
+    },
+}
+
+
+@pytest.mark.parametrize(("launcher", "host"), [("Slurm", "node007"), ("Open MPI", "10.96.0.1")])
+def test_launchers_tell_processes_where_the_others_are(launcher, host, monkeypatch):
+    with pytest.raises(ValueError, match="was not started by Slurm or Open MPI, so it must be told"):
+        run._checked(None, None, None)
+    for name, value in LAUNCHERS[launcher].items():
+        monkeypatch.setenv(name, value)
+    address, n_processes, number = run._checked(None, None, None)
+    assert address.split(":")[0] == host
+    assert (n_processes, number) == (5, 3)
