@@ -263,6 +263,22 @@ def test_options_of_reading_and_what_is_said_of_it(tmp_path):
     assert "--header is for tables in files, and digits is a data set" in named.stderr
 
 
+def test_columns_of_a_file_are_found_by_their_names(table, model, tmp_path):
+    import polars as pl
+
+    rows, new = pl.read_csv(table).head(4), tmp_path / "new.csv"
+    rows.select("number", "colour", pl.lit(1).alias("extra"), "size").write_csv(new)
+    expected = tmp_path / "expected.csv"
+    rows.write_csv(expected)
+    assert succeed("score", model, new, "--json").stdout == succeed("score", model, expected, "--json").stdout
+    rows.drop("size", "colour").write_csv(new)
+    refused("score", model, new, words="has none of the columns colour, size, which the model was fitted to: add them")
+    rows.rename({"size": "sizes"}).write_csv(new)
+    refused("anomalies", model, new, words="has no column 'size', which the model was fitted to: add it, with empty")
+    rows.with_columns(number=pl.Series([1, 2, -4, 3])).write_csv(new)
+    refused("impute", model, new, words="line 4: column 'number' holds -4, and is")
+
+
 def test_without_a_name_a_model_is_saved_under_its_own(table, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "saved as independent.likely" in succeed("fit", "independent", table).stdout

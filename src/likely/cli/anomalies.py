@@ -18,6 +18,7 @@ from likely.cli.options import (
     check_part,
     load_whole,
     note,
+    own_columns,
     parse_kinds,
     print_json,
     reads_files,
@@ -76,7 +77,9 @@ def anomalies(
             raise ValueError("--kind and --schema are for a table alone: the model knows what the columns are.")
         judge = _fitted(files[0])
         rows = load_whole(files[1], part, judge.schema_, reading)
-        surprise, name = judge.surprise(_own_columns(rows, judge), random_state=seed), type(judge).__name__
+        own = own_columns(files[1], rows, judge)
+        known = rows if own == list(getattr(rows, "columns", ())) else rows[own]
+        surprise, name = judge.surprise(known, random_state=seed), type(judge).__name__
     else:
         rows = _rows(files[0], part, reading)
         detector, name = _fit(rows, kind, schema, seed), "a committee of models"
@@ -128,15 +131,6 @@ def _fit(rows: Any, kind: list[str], schema: Path | None, seed: int) -> Any:
     given: Any = parse_kinds(kind)
     known = read_schema(schema) if schema is not None else Schema.infer(rows, kinds=given) if given else None
     return AnomalyDetector(schema=known, random_state=seed).fit(rows)
-
-
-def _own_columns(rows: Any, model: Any) -> Any:
-    """The columns that a model was fitted to; the others go along into the file."""
-    found = set(getattr(rows, "columns", ()))
-    for own in (getattr(model, "feature_names_in_", None), model.schema_.names):
-        if own is not None and set(own) < found:
-            return rows[list(own)]
-    return rows
 
 
 def _write(path: Path, table: Any, surprise: Any, numbers: Any, reasons: list[list[Any]] | None) -> None:

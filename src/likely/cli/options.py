@@ -215,16 +215,37 @@ def load_rows(data: str, part: str, model: Any, reading: Reading | None = None) 
     rows = load_whole(data, part, model.schema_, reading)
     if _is_named(data):
         return rows
-    found = getattr(rows, "columns", ())
-    left_out = [column.name for column in model.schema_.left_out if column.name in found]
-    own = [*model.schema_.names, *left_out]
-    if not set(own) < set(found):
-        return rows
-    if not hasattr(model, "predict"):
+    found = list(getattr(rows, "columns", ()))
+    own = own_columns(data, rows, model)
+    if len(own) < len(found) and not hasattr(model, "predict"):
         from likely.schema.spelling import listed
 
         note(f"likely: the model does not know {listed([name for name in found if name not in own])}: left out.")
-    return rows[[name for name in found if name in own]]
+    return rows if own == found else rows[own]
+
+
+def own_columns(data: str, rows: Any, model: Any) -> list[str]:
+    """The columns of a file's table that a model knows, in its order, whatever theirs is; an error if some are absent.
+
+    What the model left out, such as identifiers, stays if it is there.
+    """
+    from likely.schema.spelling import did_you_mean, listed
+
+    found, schema = list(getattr(rows, "columns", ())), model.schema_
+    if not found:
+        return found
+    target = model.target_.schema.names if hasattr(model, "target_") else ()
+    absent = [name for name in schema.names if name not in found and name not in target]
+    fitted = getattr(model, "feature_names_in_", None)
+    if absent and fitted is not None:
+        what = f"no column {absent[0]!r}" if len(absent) == 1 else f"none of the columns {listed(absent)}"
+        raise ValueError(
+            f"{data} has {what}, which the model was fitted to: add {'it' if len(absent) == 1 else 'them'}, with empty "
+            f"cells where nothing is known.{did_you_mean(absent[0], found)}"
+        )
+    known = {*schema.names, *(column.name for column in schema.left_out)}
+    ordered = [name for name in ([] if fitted is None else list(fitted)) if name in found]
+    return [*ordered, *(name for name in found if name in known and name not in ordered)] if ordered else found
 
 
 def load_whole(data: str, part: str, schema: Any = None, reading: Reading | None = None) -> Any:
@@ -253,7 +274,7 @@ def load_pairs(data: str, part: str, predictor: Any, reading: Reading | None = N
     rows = read_file(data, reading, predictor.schema_)
     if target not in getattr(rows, "columns", ()):
         raise ValueError(f"{data} has no column {target!r}, whose values are to be judged: give a file that has it.")
-    return rows, target
+    return rows[[*own_columns(data, rows, predictor), target]], target
 
 
 def read_file(data: str, reading: Reading | None, schema: Any = None) -> Any:

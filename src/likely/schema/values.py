@@ -187,6 +187,15 @@ def contradictions(column: Column, cells: np.ndarray) -> np.ndarray:
     return bad & ~unobserved
 
 
+def misfits(column: Column, cells: np.ndarray) -> np.ndarray:
+    """The same of a user's numbers, before they are encoded: of categories those which are none."""
+    if column.categories is None:
+        return contradictions(column, cells)
+    if column.unseen == "reserve" or not all(isinstance(value, int | float) for value in column.categories):
+        return np.zeros(len(cells), bool)
+    return ~(np.isnan(cells) | np.isin(cells, np.array(column.categories, np.float64)))
+
+
 def contradiction(column: Column, value: Any, row: int) -> SchemaError:
     """The error that says so."""
     value = value.item() if isinstance(value, np.generic) else value

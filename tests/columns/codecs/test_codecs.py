@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -48,6 +49,7 @@ GRIDS = {
     "smooth": (np.round(RNG.normal(50, 12, 4000)), 1.0, (0.0, None)),
     "cents": (np.round(RNG.lognormal(1, 0.7, 500), 2), 0.01, (0.0, None)),
     "halves": (np.round(2 * RNG.normal(0, 2, 400)) / 2, 0.5, (None, None)),
+    "capped": (np.minimum(100 * np.round(RNG.lognormal(7.5, 0.8, 900)), 500_001), 1.0, (0.0, None)),
     "bounded": (RNG.integers(10, 95, 200).astype(float), 1.0, (0.0, 100.0)),
 }
 
@@ -93,6 +95,28 @@ def test_few_values_have_a_bin_each_and_frequent_ones_too():
     assert bins.encode(np.array([0.0]))[0, 0] == 0
     assert np.sum(bins.encode(x)[:, 0] == 0) == np.sum(x == 0)
     assert Bins.fit(np.arange(5000.0), 1.0, (0.0, None)).n_bins == n_bins_for(5000)
+
+
+def test_unseen_values_are_multiples_where_most_of_those_seen_once_are():
+    x, step, support = GRIDS["capped"]
+    bins = again(Bins.fit(x, step, support))
+    assert (bins.stride, bins.loose < 0.01) == (100, True)
+    drawn = bins.decode(bins.encode(np.tile(x, 20)), np.random.default_rng(0))
+    is_round = drawn % 100 == 0
+    assert np.mean(~is_round & (drawn != 500_001)) < 0.003
+    assert len(np.unique(drawn[is_round])) > 1.2 * len(np.unique(x))
+    once = Bins.fit(np.delete(x, 3), step, support).log_weight(x[3:4])
+    assert once > replace(bins, stride=1.0, loose=1.0).log_weight(x[3:4] + 100) + 2
+    for name in ("few", "smooth", "cents", "halves", "bounded"):
+        assert Bins.fit(*GRIDS[name]).stride == 1, name
+
+
+def test_nothing_is_drawn_between_values_none_of_which_was_seen_once():
+    prices = np.repeat([1.25, 7.95, 34.5, 59.0, 1299.0], 60)
+    bins = again(Bins.fit(prices, 0.01, (0.0, None)))
+    drawn = bins.decode(bins.encode(np.tile(prices, 50)), np.random.default_rng(0))
+    np.testing.assert_allclose(np.unique(drawn), np.unique(prices))
+    assert np.isfinite(bins.log_weight(np.array([8.0, 2000.0]))).all()
 
 
 def test_repeated_values_cannot_lift_evidence_above_zero():
@@ -187,10 +211,11 @@ def test_moments_are_those_of_the_distribution_that_is_drawn():
     x, step, support = GRIDS["smooth"]
     bins = Bins.fit(x, step, support)
     shares = np.random.default_rng(3).dirichlet(np.ones(bins.n_bins))
+    drawn = replace(bins, unseen=bins.drawn_unseen)  # without what is kept for values between those that were seen
     places = np.arange(x.min(), x.max() + 1)
     cells = bins.encode(places)[:, 0].astype(int)
     tails = np.where(cells == 0, bins.tails[0], 0) + np.where(cells == bins.n_bins - 1, bins.tails[1], 0)
-    p = shares[cells] * np.exp(bins.log_weight(places)) / (1 - tails)
+    p = shares[cells] * np.exp(drawn.log_weight(places)) / (1 - tails)
     first, second = bins.moments([shares[None]])
     np.testing.assert_allclose([first[0], second[0]], [p @ places, p @ places**2], rtol=1e-9)
 

@@ -2,16 +2,18 @@
 
 P(x) = P(bin) q(x | bin). A model learns P(bin), together with the other columns; q was fitted to the training rows and
 stays. It mixes how often each value was seen with all values of the bin alike, by Good and Turing's estimate of how
-much is unseen: the share of values that were seen once. Beyond the values that were seen, as far as the support allows,
-a small share falls off geometrically, so that a new extreme has a probability; it is never drawn. The few values that
-lie far beyond all others, a code or a slip as a rule, share a bin that holds nothing else.
+much is unseen: the share of values that were seen once. If most of these are multiples of a round number (prices in
+hundreds beside a cap of 500,001), so are most of the unseen ones. Where nothing was seen once, as between the five
+prices of a shop, an unseen value has a small probability, and is never drawn. Nor are those beyond the values that were
+seen: as far as the support allows, a small share falls off geometrically there: a new extreme is not impossible.
+The few values that lie far beyond all others, a code or a slip as a rule, share a bin that holds nothing else.
 
 Frequent values have a bin of their own. With few different values each has one, and the cell is the column itself.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,6 +21,8 @@ from likely.columns.codecs.codec import Codec
 
 _TAIL_RANGE = 0.1  # mean distance of a value beyond the range from its end, in units of the range
 _FAR = 100.0  # ranges of the others that lie between them and a value far beyond them
+_ROUND = (2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 2500, 5000, 10_000, 100_000, 1_000_000)
+_PLAIN_GAIN = 7.0  # nats by which multiples of a round number must be likelier, of so many as there are
 _FEW_FAR = 0.01  # of the cells, or one: of more it cannot be said that they do not belong to the column
 
 
@@ -42,11 +46,12 @@ class Bins(Codec):
     shares : (m,) how often each was seen, as a share of its bin.
     firsts : (B + 1,) number of the first seen place of each bin, then m.
     edges : (B - 1,) the last place that belongs to each bin but the last.
-    unseen : (B,) the share of all places of the bin alike, seen or not.
+    unseen : (B,) the share of all places of the bin alike, seen or not; drawn_unseen : (B,) the share of draws.
     tails : share beyond the lowest and beyond the highest place, of the first and the last bin; 0 if there is no room.
     reach : mean distance of places beyond the ends.
     lowest, highest : places that there can be; infinite where nothing is known.
     far : places far beyond the others, which are a category after the bins. far_shares : of each among them.
+    stride, loose : a share `loose` of the unseen places are any, the others multiples of the stride.
     """
 
     step: float
@@ -61,6 +66,9 @@ class Bins(Codec):
     highest: float
     far: np.ndarray = field(default_factory=lambda: np.zeros(0))
     far_shares: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    drawn_unseen: np.ndarray | None = None  # as `unseen` in files of earlier versions
+    stride: float = 1.0
+    loose: float = 1.0
 
     tag = "bins"
 
@@ -92,10 +100,12 @@ class Bins(Codec):
         reach = max(1.0, _TAIL_RANGE * (places[-1] - places[0]))
         built = cls(
             float(step), places, counts / np.repeat(total, np.diff(firsts)), firsts, edges, unseen, tails, reach,
-            float(lowest), float(highest), far, far_counts / (far_counts.sum() or 1.0),
+            float(lowest), float(highest), far, far_counts / (far_counts.sum() or 1.0), None,
+            *_stride(places[counts <= 1], places[-1] - places[0]),
         )  # fmt: skip
         # A bin of one place has nothing unseen.
-        return cls(**{**built.__dict__, "unseen": np.where(built._n_places == 1, 0.0, unseen)})
+        unseen = np.where(built._n_places == 1, 0.0, unseen)
+        return replace(built, unseen=unseen, drawn_unseen=np.where(once > 0, unseen, 0.0))
 
     @property
     def n_bins(self) -> int:
@@ -128,6 +138,22 @@ class Bins(Codec):
         first, last = self._bounds
         return last - first + 1
 
+    @property
+    def _round_places(self) -> tuple[np.ndarray, np.ndarray]:
+        """(B,) the first multiple of the stride in each bin, in strides, and how many there are."""
+        first, last = self._bounds
+        low = np.ceil(first / self.stride)
+        return low, np.floor(last / self.stride) - low + 1
+
+    @property
+    def _unseen_in_draws(self) -> np.ndarray:
+        return self.unseen if self.drawn_unseen is None else self.drawn_unseen
+
+    @property
+    def _loose(self) -> np.ndarray:
+        """(B,) share of the unseen places of each bin that are any of its places."""
+        return np.where(self._round_places[1] > 0, self.loose, 1.0)
+
     def encode(self, x: np.ndarray, shift: np.ndarray | None = None) -> np.ndarray:
         place = np.rint(x / self.step)
         codes = np.searchsorted(self.edges, place, side="left").astype(np.float64)
@@ -140,7 +166,9 @@ class Bins(Codec):
         bins = np.searchsorted(self.edges, place, side="left")
         index = np.minimum(np.searchsorted(self.places, place), len(self.places) - 1)
         seen = np.where(self.places[index] == place, self.shares[index], 0.0)
-        inside = (1 - self.unseen[bins]) * seen + self.unseen[bins] / self._n_places[bins]
+        loose, n_round = self._loose[bins], np.maximum(self._round_places[1], 1)[bins]
+        anywhere = loose / self._n_places[bins] + np.where(place % self.stride == 0, (1 - loose) / n_round, 0.0)
+        inside = (1 - self.unseen[bins]) * seen + self.unseen[bins] * anywhere
         inside = inside * (1 - self._tail_of(bins))
         below, above = self.places[0] - place, place - self.places[-1]
         share = np.where(below > 0, self.tails[0] * self._tail(below, self.places[0] - self.lowest), inside)
@@ -167,13 +195,20 @@ class Bins(Codec):
         whole = np.clip(np.rint(np.nan_to_num(cells[:, 0])), 0, self._n_codes - 1).astype(np.intp)
         codes = np.minimum(whole, self.n_bins - 1)
         first, _ = self._bounds
-        anywhere = first[codes] + np.floor(rng.random(len(codes)) * self._n_places[codes])
+        within = rng.random(len(codes))
+        anywhere = first[codes] + np.floor(within * self._n_places[codes])
+        if self.loose < 1:  # The first `loose` of the interval is for any place, the rest for multiples.
+            loose, (low, n_round) = self._loose[codes], self._round_places
+            rest = np.clip((within - loose) / np.where(loose < 1, 1 - loose, 1.0), 0, np.nextafter(1, 0))
+            rounded = (low[codes] + np.floor(rest * n_round[codes])) * self.stride
+            at = np.minimum(within / loose, np.nextafter(1, 0))
+            anywhere = np.where(within < loose, first[codes] + np.floor(at * self._n_places[codes]), rounded)
         # Inverse distribution functions of all bins side by side: bin b takes the numbers from b to b + 1.
         before = np.cumsum(self.shares) - self.shares
         starts = before - np.repeat(before[self.firsts[:-1]], np.diff(self.firsts))
         ladder = starts + np.repeat(np.arange(self.n_bins), np.diff(self.firsts))
         index = np.searchsorted(ladder, codes + rng.random(len(codes)), side="right") - 1
-        place = np.where(rng.random(len(codes)) < self.unseen[codes], anywhere, self.places[index])
+        place = np.where(rng.random(len(codes)) < self._unseen_in_draws[codes], anywhere, self.places[index])
         if len(self.far):
             chosen = np.searchsorted(np.cumsum(self.far_shares[:-1]), rng.random(len(codes)), side="right")
             place = np.where(whole == self.n_bins, self.far[chosen], place)
@@ -181,15 +216,19 @@ class Bins(Codec):
 
     def bin_moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and mean square of the values that each bin draws, then of the far ones, if there are any."""
-        out = []
+        out, unseen = [], self._unseen_in_draws
         for power in (1, 2):
             seen = np.add.reduceat(self.shares * (self.places * self.step) ** power, self.firsts[:-1])
             first, last = (bound * self.step for bound in self._bounds)
             n = self._n_places
             middle = (first + last) / 2
             alike = middle if power == 1 else middle**2 + self.step**2 * (n**2 - 1) / 12
+            wide, (low, n_round) = self.stride * self.step, self._round_places
+            middle = wide * (2 * low + n_round - 1) / 2
+            rounded = middle if power == 1 else middle**2 + wide**2 * (n_round**2 - 1) / 12
+            alike = self._loose * alike + (1 - self._loose) * rounded
             far = [self.far_shares @ (self.far * self.step) ** power] if len(self.far) else []
-            out.append(np.append((1 - self.unseen) * seen + self.unseen * alike, far))
+            out.append(np.append((1 - unseen) * seen + unseen * alike, far))
         return out[0], out[1]
 
     def moments(self, statistics: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -218,6 +257,29 @@ class Bins(Codec):
     def _shares(self, mean: np.ndarray) -> np.ndarray:
         shares = np.asarray(mean, np.float64)[:, : self._n_codes]
         return shares / shares.sum(axis=1, keepdims=True)
+
+
+def _stride(once: np.ndarray, span: float) -> tuple[float, float]:
+    """The round number of which most places that were seen once are multiples, and the share of which this is open.
+
+    By likelihood: among N places, with a share a of them open, a place is one of any with probability a / N, and a
+    multiple with a / N + (1 - a) s / N.
+
+    Examples
+    --------
+    >>> _stride(np.append(100.0 * np.arange(3, 60, 2), [1234.0]), 6000.0)
+    (100.0, 0.0625)
+    """
+    best, found = _PLAIN_GAIN, (1.0, 1.0)
+    for stride in _ROUND:
+        if stride > span / 2:
+            break
+        n_off = int(np.count_nonzero(once % stride))
+        loose = (n_off + 1) / (len(once) + 2)
+        gain = (len(once) - n_off) * np.log(loose + (1 - loose) * stride) + n_off * np.log(loose)
+        if gain > best:
+            best, found = gain, (float(stride), float(loose))
+    return found
 
 
 def far_out(values: np.ndarray, counts: np.ndarray) -> np.ndarray:

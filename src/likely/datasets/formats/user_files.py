@@ -27,6 +27,7 @@ from likely.datasets.formats.numpy_files import part_of, read_npy, read_npz
 from likely.datasets.formats.pixels import Binarize, check_binarize, convert_pixels
 from likely.datasets.formats.sentinels import check_finite, without_sentinels
 from likely.schema import Kind, Schema
+from likely.schema.values import misfits
 
 _FORMATS = {
     "csv": r"\.(csv|tsv|data)(\.gz)?$",
@@ -146,7 +147,24 @@ def read_table(path: str | os.PathLike[str], *, schema: Schema | None = None, **
             raise DataError(f"{path} holds the arrays {', '.join(arrays)}; needed is a single one.")
         table = Table(_prepared(next(iter(arrays.values())), path, given))
     rows, _, notes = _describe(table.frame, path, Reading(table=given), schema, table.keep)
+    if schema is not None and hasattr(rows, "columns"):
+        _check_fits(replace(table, frame=rows), schema, path)
     return replace(table, frame=rows, notes=table.notes + notes)
+
+
+def _check_fits(table: Table, schema: Schema, path: Path) -> None:
+    """Refuse numbers that their columns do not admit, with their places in the file."""
+    for column in schema.columns:
+        cells = table.frame[column.name] if column.name in table.frame.columns else None
+        if cells is None or not cells.dtype.is_numeric():
+            continue
+        bad = misfits(column, cells.cast(float, strict=False).to_numpy())
+        if bad.any():
+            row = int(bad.argmax())
+            raise DataError(
+                f"{path}, {table.place(row)}: column {column.name!r} holds {cells[row]!r}, and is {column.reading}: "
+                f"correct it, or read it as unobserved with --missing={cells[row]:g}."
+            )
 
 
 def needed_by(schema: Schema) -> dict[str, Needed]:

@@ -136,6 +136,12 @@ def test_what_is_needed_is_read_or_refused_with_its_line():
     assert table_of("a,b\n,2\n,4\n", {"a": "number"}).frame["a"].to_list() == [None, None]
 
 
+def test_names_that_are_numbers_are_known_by_a_table_to_be_like():
+    years = "2019,2020\n1.5,2.5\n3.5,4.5\n"
+    assert table_of(years).frame.columns == ["x0", "x1"]
+    assert table_of(years, {"2019": "number", "2020": "number"}).frame.rows() == [(1.5, 2.5), (3.5, 4.5)]
+
+
 def test_many_columns_read_alike_share_a_line():
     names = [f"c{i}" for i in range(8)]
     table = table_of(",".join(names) + "\n" + ",".join(["$5.5"] * 8) + "\n")

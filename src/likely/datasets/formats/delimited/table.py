@@ -173,7 +173,10 @@ class _Reader:
 
     def _begin(self, cells: pl.DataFrame, lines: np.ndarray) -> tuple[pl.DataFrame, np.ndarray]:
         """The columns by the first block; the block without its header."""
-        names = names_of(cells, int(lines[0]), self.path, self.options.header)
+        header = self.options.header
+        if header is None and self.needed and {(cell or "").strip() for cell in cells.row(0)} >= set(self.needed):
+            header = True  # Names that are numbers, such as years, are known by the table that this one is to be like.
+        names = names_of(cells, int(lines[0]), self.path, header)
         self.has_names = names is not None
         if names is None:
             names = [f"x{i}" for i in range(cells.width)]
