@@ -187,6 +187,8 @@ def test_columns_with_hardly_a_cell_are_constant():
         "word": "its only observed cell is 'x'",
         "number": "all its observed cells are 3",
     }
+    # Rows that are drawn have neither: where most cells are holes the value is the exception.
+    assert schema.decode(np.array([[1.0]])).columns == ["other"]
 
 
 def test_words_that_are_spelled_alike_are_said():

@@ -140,7 +140,7 @@ def _words(name: str, values: list[str], counts: tuple[int, int], dtype: str | N
         if not values:
             return LeftOut(name, "empty", "it has no observed cell")
         if len(values) == 1 and n_cells >= FEW:
-            return LeftOut(name, "constant", _same(n_observed, n_cells, values[0]), values[0])
+            return _constant(name, n_observed, n_cells, values[0])
         left_out = _useless_words(name, values, n_observed) if n_observed >= FEW else None
         if left_out is not None:
             return left_out
@@ -149,11 +149,13 @@ def _words(name: str, values: list[str], counts: tuple[int, int], dtype: str | N
     return Column(name, "categorical", tuple(values), dtype=dtype, unseen=unseen, why=why)  # type: ignore[arg-type]
 
 
-def _same(n_observed: int, n_cells: int, value: Any) -> str:
-    """That all cells are the same."""
+def _constant(name: str, n_observed: int, n_cells: int, value: Any) -> LeftOut:
+    """A column whose observed cells are all the same; drawn rows have it too, unless most of its cells are holes."""
     if n_observed == 1 < n_cells:
-        return f"its only observed cell is {value!r}"
-    return f"all its {'' if n_observed == n_cells else 'observed '}cells are {value!r}"
+        why = f"its only observed cell is {value!r}"
+    else:
+        why = f"all its {'' if n_observed == n_cells else 'observed '}cells are {value!r}"
+    return LeftOut(name, "constant", why, value if 2 * n_observed >= n_cells else None)
 
 
 def _spelled_alike(values: list[str]) -> str:
@@ -182,7 +184,7 @@ def _useless_numbers(name: str, cells: np.ndarray) -> LeftOut | None:
         return LeftOut(name, "empty", "it has no observed cell")
     if len(cells) >= FEW and (observed == observed[0]).all():
         value = plain(observed[0])
-        return LeftOut(name, "constant", _same(len(observed), len(cells), value), value)
+        return _constant(name, len(observed), len(cells), value)
     if len(observed) < FEW:
         return None
     if not (observed == np.floor(observed)).all():
