@@ -74,10 +74,10 @@ def load(name: str | os.PathLike[str], **options: Any) -> Any:
 
     Parameters
     ----------
-    name : one of `names()`, such as "digits" or "debd/nltcs"; or a path to a .csv, .tsv or .data table, .parquet, .npy,
-        .npz, IDX or .amat file (CSV, IDX and .amat also as .gz), or to a folder with files for train, test and perhaps
-        valid; or a .txt or .tokens file of text (also as .gz), a sentence a line. Names come first: write "./digits"
-        for a folder of that name.
+    name : one of `names()`, such as "digits" or "debd/nltcs"; or a path to a table (.csv, .tsv, .data, .dat), .parquet,
+        .npy, .npz, IDX or .amat file (CSV, IDX and .amat also as .gz), or to a folder with files for train, test and
+        perhaps valid; or a .txt or .tokens file of text (also as .gz), a sentence a line. Names come first: write
+        "./digits" for a folder of that name.
     **options : for `mnist`: `binarize` ("stochastic", a threshold such as 0.5, or None for real pixels), `dequantize`,
         `seed`; for `digits-gray`: `dequantize`, `seed`; for `adult` and `wine`: `seed` of the split. For a path:
 

@@ -18,7 +18,7 @@ def same_rows(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 @pytest.mark.parametrize(
-    "name", ["bits.csv", "bits.data.gz", "bits.amat", "bits.npy", "bits.npz", "bits.parquet", "bits.tsv"]
+    "name", ["bits.csv", "bits.data.gz", "bits.dat", "bits.amat", "bits.npy", "bits.npz", "bits.parquet", "bits.tsv"]
 )
 def test_every_format_gives_the_same_rows(tmp_path, name):
     path = tmp_path / name

@@ -30,14 +30,14 @@ from likely.schema import Kind, Schema
 from likely.schema.values import misfits
 
 _FORMATS = {
-    "csv": r"\.(csv|tsv|data)(\.gz)?$",
+    "csv": r"\.(csv|tsv|data|dat)(\.gz)?$",
     "parquet": r"\.(parquet|pq)$",
     "npy": r"\.npy$",
     "npz": r"\.npz$",
     "idx": r"(\.idx|idx\d-u?(byte|short|int|float|double))(\.gz)?$",
     "amat": r"\.amat(\.gz)?$",
 }
-SUFFIXES = ".csv, .tsv, .data (also .gz), .parquet, .npy, .npz, .idx and ...-idx3-ubyte (also .gz), .amat (also .gz)"
+SUFFIXES = ".csv, .tsv, .data, .dat (also .gz), .parquet, .npy, .npz, .idx, ...-idx3-ubyte (also .gz), .amat (also .gz)"
 
 
 @dataclass(frozen=True)
