@@ -46,7 +46,7 @@ def fidelity(
     rows = read_file(real, reading)
     # The others are read as the real rows are: a zip code of theirs may have no zero before it.
     schema = Schema.infer(rows)
-    others = [None if path is None else read_file(path, reading, schema) for path in (drawn, holdout)]
+    others = [None if path is None else read_file(path, reading, schema, must_fit=False) for path in (drawn, holdout)]
     found = measure(rows, *others, target=target, random_state=seed)
     if json:
         print_json(found.to_dict())

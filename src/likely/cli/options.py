@@ -277,12 +277,18 @@ def load_pairs(data: str, part: str, predictor: Any, reading: Reading | None = N
     return rows[[*own_columns(data, rows, predictor), target]], target
 
 
-def read_file(data: str, reading: Reading | None, schema: Any = None) -> Any:
-    """All rows of a file, by a schema or as they are; says how they were read."""
+def read_file(data: str, reading: Reading | None, schema: Any = None, *, must_fit: bool = True) -> Any:
+    """All rows of a file, by a schema or as they are; says how they were read.
+
+    With `must_fit`, numbers that the schema's columns do not admit are refused.
+    """
     from likely.datasets import read_table
+    from likely.datasets.formats.user_files import check_fits
 
     table = read_table(data, schema=schema, **_file_options(data, reading))
     _say(table.notes)
+    if schema is not None and must_fit:
+        check_fits(table, schema, data)
     return table.frame
 
 

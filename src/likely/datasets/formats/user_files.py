@@ -147,14 +147,12 @@ def read_table(path: str | os.PathLike[str], *, schema: Schema | None = None, **
             raise DataError(f"{path} holds the arrays {', '.join(arrays)}; needed is a single one.")
         table = Table(_prepared(next(iter(arrays.values())), path, given))
     rows, _, notes = _describe(table.frame, path, Reading(table=given), schema, table.keep)
-    if schema is not None and hasattr(rows, "columns"):
-        _check_fits(replace(table, frame=rows), schema, path)
     return replace(table, frame=rows, notes=table.notes + notes)
 
 
-def _check_fits(table: Table, schema: Schema, path: Path) -> None:
-    """Refuse numbers that their columns do not admit, with their places in the file."""
-    for column in schema.columns:
+def check_fits(table: Table, schema: Schema, path: str | os.PathLike[str]) -> None:
+    """Refuse numbers that the columns of a schema do not admit, with their places in the file."""
+    for column in schema.columns if hasattr(table.frame, "columns") else ():
         cells = table.frame[column.name] if column.name in table.frame.columns else None
         if cells is None or not cells.dtype.is_numeric():
             continue
