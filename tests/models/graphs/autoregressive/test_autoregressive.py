@@ -13,7 +13,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 import likely
 from likely.columns import Columns
-from likely.models.graphs.autoregressive import answers, growing, linear, network, scikit_trees, splits, trees
+from likely.models.graphs.autoregressive import answers, growing, linear, network, scikit_trees, splits, trees, window
 from likely.models.graphs.autoregressive.boosting_loops import add_trees
 from likely.models.graphs.autoregressive.cell_laws import location_cells
 from likely.models.graphs.autoregressive.coding import MOST_CODES, make_coding
@@ -207,6 +207,51 @@ def test_the_network_learns_and_its_mixtures_integrate_to_one():
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     total = np.exp(model.score_samples(grid)).sum() * np.prod([axis[1] - axis[0] for axis in axes])
     np.testing.assert_allclose(total, 1, atol=1e-3)
+
+
+@pytest.mark.parametrize(("kind", "n_categories", "shape"), [("binary", 1, (4, 4, 1)), ("categorical", 3, (3, 2, 2))])
+def test_a_window_reads_earlier_pixels_nearby_alone(kind, n_categories, shape):
+    """By the Jacobian of what the window says with respect to all pixels, beside the pixels counted one by one."""
+    d, size = int(np.prod(shape)), 1
+    columns = Columns((kind,) * d, (n_categories,) * d)
+    near, owners = window.Near(shape, size, 5), network.output_cells(columns, 1)
+    part = window.Window.first(jax.random.key(0), columns, near, len(owners), "tanh")
+    part = eqx.tree_at(lambda p: p.give, part, jax.random.normal(jax.random.key(1), part.give.shape))
+    x = jax.random.normal(jax.random.key(2), (1, len(location_cells(columns))))
+    jacobian = np.asarray(jax.jacobian(lambda x: part.outputs(x, owners)[0])(x))[:, 0]
+    at, cells = np.array(list(np.ndindex(shape))), location_cells(columns)
+    is_near = np.abs(at[owners][:, None, :2] - at[cells][None, :, :2]).max(axis=-1) <= size
+    np.testing.assert_array_equal(jacobian != 0, is_near & (cells[None] < owners[:, None]))
+
+
+def test_pictures_by_a_network_with_a_window_sum_to_one():
+    schema, states = Schema.binary(6, (2, 3)), all_states((2,) * 6)
+    rows = states[np.random.default_rng(0).choice(64, 100)]
+    settings = EASY | {"n_chains": 1, "order": "given", "window": 2, "n_window": 4, "learning_rate": 0.01}
+    model = likely.Autoregressive("network", **settings, schema=schema, random_state=0).fit(rows)
+    assert (np.asarray(model.params_.window.give) != 0).any()
+    check_sums_to_one(model, states)
+
+
+@pytest.mark.parametrize(
+    ("schema", "order", "said"),
+    [(Schema.binary(6), "given", "image_shape"), (Schema.binary(6, (2, 3)), "entropy", "order")],
+)
+def test_a_window_is_refused_where_it_means_nothing(schema, order, said):
+    with pytest.raises(ValueError, match=said):
+        likely.Autoregressive("network", window=1, order=order, schema=schema).fit(all_states((2,) * 6))
+
+
+@pytest.mark.parametrize("kind", ["trees", "boosting"])
+def test_numbers_may_be_cut_into_more_bins(kind):
+    """The probabilities of all rows of two columns sum to one however finely they are cut."""
+    rng = np.random.default_rng(0)
+    number = rng.integers(0, 150, 400)
+    rows = np.column_stack([number, (number + rng.integers(0, 20, 400)) % 2]).astype(float)
+    schema = Schema((Column("number", "grid", step=1, support=(0, 149)), Column("odd", "binary")))
+    model = likely.Autoregressive(kind, **EASY, bins=100, schema=schema, random_state=0).fit(rows)
+    assert 80 < model.columns_.n_categories[0] <= 100  # of 150 values; by default there would be 15 bins
+    check_sums_to_one(model, np.array([(a, b) for a in range(150) for b in (0, 1)], float))
 
 
 # ------------------------------------------------------------------ boosting

@@ -25,6 +25,7 @@ from likely.models.graphs.autoregressive.linear import LinearChains, LinearParam
 from likely.models.graphs.autoregressive.network import NetworkChains, first_params, fit_network
 from likely.models.graphs.autoregressive.order import check_order, make_orders
 from likely.models.graphs.autoregressive.trees import Growth, TreeParams, Trees, fit_trees
+from likely.models.graphs.autoregressive.window import near_of
 from likely.nets.mlp import Activation
 from likely.training.optimisers import Schedule
 
@@ -57,6 +58,8 @@ class Autoregressive(EarlyStopped, GradientTrained, Model):
     n_chains : chains, each with its own order where `order` draws one; the model is their mixture.
     order : of the columns: "entropy", those of most entropy first, later chains with noise; "given", as they stand;
         "tree", from parent to child along a Chow-Liu tree; "random"; or a list of all columns by name or position.
+    bins : how many bins rounded numbers and counts are cut into, at most; None goes by the rows, up to 64. More keep
+        columns that hang together closely, such as longitude and latitude, true to each other in drawn rows.
     n_trees : of trees, how many are averaged in each conditional.
     min_rows : of trees and boosting, rows of a leaf, at least.
     max_depth : of trees, at most; None sets no limit, 0 makes the columns independent.
@@ -67,6 +70,8 @@ class Autoregressive(EarlyStopped, GradientTrained, Model):
     penalty : of linear conditionals, of squared weights, in nats.
     n_hidden, n_blocks : of the network, units of a layer, and residual blocks of two layers.
     n_gaussians : of the network, components of the mixture that a real column is.
+    window, n_window : of the network, for pictures in the given order: how many rows of pixels above, and columns to
+        either side, are read by weights that all pixels share besides, and into how many units; 0 does without.
     dropout : of the network, share of hidden units that are left out in each step.
     activation : of the network: "gelu", "relu", "tanh" ...
     n_epochs, batch_size, learning_rate, schedule, warmup_steps, weight_decay, gradient_clip, averaging, patience,
@@ -92,6 +97,7 @@ class Autoregressive(EarlyStopped, GradientTrained, Model):
     _: KW_ONLY
     n_chains: Count = 4
     order: Unchecked = "entropy"
+    bins: Several | None = None
     n_trees: Count = 4
     min_rows: Count = 5
     max_depth: Whole | None = None
@@ -105,6 +111,8 @@ class Autoregressive(EarlyStopped, GradientTrained, Model):
     n_hidden: Count = 256
     n_blocks: Whole = 2
     n_gaussians: Count = 5
+    window: Whole = 0
+    n_window: Count = 64
     dropout: Fraction = 0.0
     activation: Activation = "gelu"
     learning_rate: Positive = 2e-3
@@ -124,12 +132,19 @@ class Autoregressive(EarlyStopped, GradientTrained, Model):
         n_chains = between(1, affordable // 4, 4)
         return {"n_chains": n_chains, "n_trees": between(1, affordable // n_chains, 4)}
 
+    def _cut(self):
+        if self.bins is None:
+            return {}
+        return {at: self.bins for at, kind in enumerate(self.schema_.kinds) if kind in ("grid", "count")}
+
     def _init(self, key, columns):
         if self.conditional == "linear":
             return LinearParams.empty(self.n_chains, columns)
         if self.conditional == "network":
             size = (self.n_chains, self.n_hidden, self.n_blocks, self.activation, self.n_gaussians)
-            return first_params(key, columns, *size)
+            return first_params(
+                key, columns, *size, near_of(self.window, self.n_window, self.order, self.schema_, self.cells_)
+            )
         if self.conditional == "boosting":
             return BoostedParams.empty(self.n_chains, columns.n_columns, self.sizes_)
         return TreeParams.empty(self.n_chains, columns.n_columns, self.n_trees, self.sizes_)

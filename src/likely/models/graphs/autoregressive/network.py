@@ -22,6 +22,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from likely.columns import Columns
 from likely.contract.estimator import FitRun
 from likely.models.graphs.autoregressive.cell_laws import CellLaws, ParametricChains, location_cells, log_prob_of_cells
+from likely.models.graphs.autoregressive.window import Near, Window
 from likely.models.latent.variational.column_means import starting_point
 from likely.nets.column_interface import encoder_features, n_locations
 from likely.nets.masked import Block, Masks, residual
@@ -49,6 +50,7 @@ class NetworkParams(eqx.Module):
     skip: Float[Array, "o L"]
     bias: Float[Array, " o"]
     centre: Float[Array, " L"]
+    window: Window | None
     columns: Columns = eqx.field(static=True)
     activation: str = eqx.field(static=True)
     n_gaussians: int = eqx.field(static=True)
@@ -88,7 +90,10 @@ class NetworkParams(eqx.Module):
         if key is not None:
             last = _dropped(jax.random.fold_in(key, len(self.blocks)), last, dropout)
         direct = inputs[None, :] < outputs[:, None]
-        return self._split(last @ (self.give * masks.told).T + features @ (self.skip * direct).T + self.bias[None])
+        output = last @ (self.give * masks.told).T + features @ (self.skip * direct).T + self.bias[None]
+        if self.window is not None:
+            output = output + self.window.outputs(features, output_cells(self.columns, self.n_gaussians))
+        return self._split(output)
 
     def log_prob(self, chain, x, observed, key=None, dropout=0.0):
         """log p (n,) of the observed cells along an order, inputs that are unobserved read as usual."""
@@ -114,6 +119,7 @@ def first_params(
     n_blocks: int,
     activation: str,
     n_gaussians: int,
+    near: Near | None = None,
 ) -> NetworkParams:
     """The network before training."""
     n, r, dtype = n_locations(columns), len(columns.real_places), float_dtype()
@@ -141,6 +147,9 @@ def first_params(
         skip=jnp.zeros((n_out, n), dtype),
         bias=jnp.concatenate([jnp.zeros(n, dtype), *[part.astype(dtype) for part in gaussians]]),
         centre=jnp.zeros(n, dtype),
+        window=None
+        if near is None
+        else Window.first(jax.random.fold_in(key, 2 + n_blocks), columns, near, n_out, activation),
         columns=columns,
         activation=activation,
         n_gaussians=n_gaussians,
