@@ -31,8 +31,8 @@ from benchmarks.timing import cpu_stopwatch, in_words
 
 AUC_BAR, LOSS_BAR = 0.56, 0.012
 CONTENDERS = ("Independent", "Mixture", "VAE", "TreeMixture", "BayesianNetwork", "Autoregressive")
-# Of finer bins than by default: one chain of housing with 128 was told from training rows with an AUC of .560, where four
-# with 51, as many as its rows ask for, had .591.
+# Of finer bins than by default: one chain of housing with 128 was told from training rows with an AUC of .560, where
+# four with 51, as many as its rows ask for, had .591.
 BOOSTED: dict[str, Any] = {
     "conditional": "boosting", "rate": 0.05, "n_rounds": 300, "max_leaves": 63, "min_rows": 20, "bins": 128,
 }  # fmt: skip
