@@ -32,7 +32,8 @@ from benchmarks.timing import cpu_stopwatch, in_words
 AUC_BAR, LOSS_BAR = 0.56, 0.012
 CONTENDERS = ("Independent", "Mixture", "VAE", "TreeMixture", "BayesianNetwork", "Autoregressive")
 # Of finer bins than by default: one chain of housing with 255 has -57.51 nats of validation rows and is told from
-# training rows with an AUC of .539; with 128 -57.78 and .560; four with 51, as many as its rows ask for, -57.70 and .591.
+# training rows with an AUC of .539; with 128 -57.78 and .560; four with 51, the bins that its rows ask for, -57.70
+# and .591.
 BOOSTED: dict[str, Any] = {
     "conditional": "boosting", "rate": 0.05, "n_rounds": 300, "max_leaves": 63, "min_rows": 20, "bins": 255,
 }  # fmt: skip
