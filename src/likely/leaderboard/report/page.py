@@ -81,7 +81,7 @@ th{{text-align:left;font-weight:600;color:var(--muted);font-size:12.5px;padding:
 border-bottom:1px solid var(--line)}}
 td{{padding:9px 8px;border-bottom:1px solid var(--line);vertical-align:middle}}
 th.n,td.n{{text-align:right;white-space:nowrap}}
-td.w{{white-space:nowrap}}
+.w{{white-space:nowrap}}
 tr.best td{{font-weight:600}}
 tr.apart td{{color:var(--muted)}}
 .dot{{display:inline-block;width:11px;height:11px;border-radius:3px;margin-right:8px;vertical-align:-1px}}

@@ -123,7 +123,7 @@ def _ranked_row(entry: Entry, board: Leaderboard, own: str) -> str:
     bar = f"<div class='bar' style='width:{max(2, 110 * share):.0f}px;background:{name_for_css(own)}'></div>"
     return (
         f"<tr class='{entry.standing}'><td class='n'>{entry.rank}</td>"
-        f"<td class='w'>{dot(own)}{escape(entry.name)}{badge(text, kind) if text else ''}</td>"
+        f"<td><span class='w'>{dot(own)}{escape(entry.name)}</span> {badge(text, kind) if text else ''}</td>"
         f"<td class='w'>{escape(evidence(entry))}</td><td class='n'>{number(entry.lower)}</td><td>{bar}</td>"
         f"<td class='n'>{figure(entry, board)}</td><td class='n gap'>{gap}</td>"
         f"<td class='n'>{seconds(entry.fit_seconds)}</td><td class='n'>{seconds(entry.score_seconds)}</td>"
